@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano packages, and how Glare and Glance store them."""
+"""Read Murano packages, plan their requirements, and store them in Glare or Glance."""

@@ -4,11 +4,12 @@
 
 Servers and the loader apply these rules before they plan, so both give the same answer:
 
-- A release under a reserved prefix has to belong to one of the owning projects.
-- A release of the core library has to be public, unless its name is reserved.
-- If the query says so, a private release is left out if a public release has the same name.
+- A release whose name is under a reserved prefix must belong to one of the prefix's projects.
+- A release of the core library must be public, unless the operator has reserved its name.
+- If a query sets ``private_overrides`` to false, a release that is not public is left out if a
+  public release has the same name.
 
-A release in a directory of an engine belongs to the operator, and satisfies every rule.
+A release in a directory of an engine belongs to the operator, and follows every rule.
 """
 
 import dataclasses
@@ -34,19 +35,19 @@ class Offer(Protocol):
 
     @property
     def key(self) -> PackageVersion:
-        """Name and version."""
+        """The FQN and the version."""
 
     @property
     def id(self) -> str:
-        """Its identifier in its catalogue."""
+        """The identifier of the release in its catalogue."""
 
     @property
     def owner(self) -> str | None:
-        """Its project; None in a catalogue without projects."""
+        """The project that owns the release; None in a catalogue without projects."""
 
     @property
     def visibility(self) -> str | None:
-        """Its visibility; None in a catalogue without projects."""
+        """The visibility of the release; None in a catalogue without projects."""
 
 
 _Offer = TypeVar("_Offer", bound=Offer)
@@ -54,10 +55,10 @@ _Offer = TypeVar("_Offer", bound=Offer)
 
 @dataclasses.dataclass(frozen=True)
 class Excluded:
-    """A visible release that is not chosen.
+    """A visible release that must not be chosen.
 
-    :param owner: its project.
-    :param reason: a rule of ``Eligibility``, as a sentence.
+    :param owner: the project that owns the release.
+    :param reason: the rule that excludes the release, for a message.
     """
 
     key: PackageVersion
@@ -71,18 +72,21 @@ class Excluded:
 
 @dataclasses.dataclass(frozen=True)
 class Eligibility:
-    """The rules of one query.
+    """The rules by which one query chooses releases.
 
-    :param reserved: the operator's file of reserved names; by default, none are reserved.
-    :param private_overrides: whether a private release may be chosen although a public release
-        has the same name.
+    :param reserved: the operator's reserved names; by default, no names are reserved.
+    :param private_overrides: whether a release that is not public may be chosen although a public
+        release has the same name.
     """
 
     reserved: ReservedNames = NO_RESERVED_NAMES
     private_overrides: bool = True
 
     def find_objection(self, offer: Offer) -> str:
-        """Return why a release must not be chosen; empty if it may be chosen."""
+        """Return why a release must not be chosen, by its own name, owner and visibility.
+
+        :returns: the reason; empty if the release may be chosen.
+        """
         return self._find_objection(offer.key.fqn, offer.owner, offer.visibility)
 
     def _find_objection(self, fqn: str, owner: str | None, visibility: str | None) -> str:
@@ -94,13 +98,14 @@ class Eligibility:
         return _NOT_PUBLIC if fqn == CORE_LIBRARY and visibility != PUBLIC else ""
 
     def allows_class(self, class_name: str, offer: Offer) -> bool:
-        """Return whether a release may define a class: names of classes are reserved as well."""
+        """Return whether a release may define a class, since the class's name may be reserved."""
         return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
-        """Return the releases that may be chosen, in the same order, and the other releases.
+        """Divide releases into those that may be chosen, and those that must not.
 
         :param offers: all visible releases of some packages, from all catalogues.
+        :returns: the releases that may be chosen, in the same order, and the other releases.
         """
         find_objection = functools.cache(self._find_objection)
         reasons = [
@@ -120,7 +125,10 @@ class Eligibility:
 
 
 def is_from_operator(offer: Offer) -> bool:
-    """Return whether a release is from a directory, or from a lock file of public releases."""
+    """Return whether a release comes from the operator.
+
+    Such a release is in a directory, or in a lock file of public releases.
+    """
     return _is_from_operator(offer.owner, offer.visibility)
 
 

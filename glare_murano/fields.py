@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fields of a package: a table that says how an artifact gets them from an archive.
+"""The fields of a stored package, in a table that says how to fill each from an archive.
 
-Glare fills its fields from this table, and Glance its properties (``images``). The loader finds
-packages by these fields. Glare's common fields (``name``, ``version``, ``description``,
-``tags``) are declared by Glare, and filled here as well.
+Glare fills the fields of an artifact from this table, and Glance fills the properties of an image
+(see ``images``). The loader finds packages by these fields. This module also fills Glare's common
+fields ``description`` and ``tags``.
 """
 
 import dataclasses
@@ -19,12 +19,15 @@ from glare_murano.package.rules import Rule
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
 
-# Characters of a package's name. Glare locks "murano:NAME:VERSION:OWNER" when an
-# artifact is created, and a lock's name has 255 characters.
+# The largest number of characters in a package's name. Glare locks "murano:NAME:VERSION:OWNER"
+# when an artifact is created, and the name of a lock has at most 255 characters.
 MAX_NAME = 140
 
-# The largest number of tags, and of elements in a list or a mapping.
-MAX_ELEMENTS = 4096
+# The largest number of elements in all lists and mappings of a package together. Glare has a row
+# for each element, and no other request runs while Glare saves the rows. Murano's core library has
+# 77 elements.
+MAX_ELEMENTS = 1024
+# The largest number of tags.
 MAX_TAGS = 255
 
 # The largest length of a key of a mapping.
@@ -45,15 +48,16 @@ CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A field of the artifact type beside Glare's common ones.
+    """A field of a stored package, besides Glare's common fields.
 
-    :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
-    :param description: the description in the API's schema.
-    :param fill: returns its value for a package; None if the publisher sets the field.
-    :param mutable: whether it may change while the artifact is active.
+    :param kind: the type of the value: ``string``, ``list`` (of strings) or ``dict`` (of strings).
+    :param description: the description of the field in the API's schema.
+    :param fill: a function that returns the value of the field for a package; None if the publisher
+        sets the field.
+    :param mutable: whether the field may change while the artifact is active.
     :param max_length: the largest length of the string, or of each element, in characters.
-    :param is_line: whether it is a string on one line, without control characters. Such a field
-        is empty by default.
+    :param is_line: whether the value is a string on one line, without control characters. Such a
+        field is empty by default.
     """
 
     name: str
@@ -66,16 +70,18 @@ class Field:
 
     @property
     def by_package(self) -> bool:
-        """Whether the package sets the field, so that no client may change it."""
+        """Whether the value always comes from the package, so that no client may change it."""
         return self.fill is not None and not self.mutable
 
 
 @dataclasses.dataclass(frozen=True)
 class Blob:
-    """A blob that is extracted from the archive.
+    """A file that is extracted from an archive, and stored as a separate blob.
 
-    :param fill: returns its content; None if the package has no such file.
-    :param content_type: returns the type of a content; by default, the type of an image.
+    :param fill: a function that returns the content of the blob for a package; None if the package
+        has no such file.
+    :param content_type: a function that takes the content, and returns the content type. By
+        default, the content is an image.
     """
 
     name: str
@@ -86,7 +92,8 @@ class Blob:
 
 def _keywords(contents: Contents) -> list[str]:
     manifest = contents.manifest
-    words = [*_WORD.findall(manifest.display_name), *manifest.tags]
+    # murano-api's filter reads the order of the tags here, which Glare does not keep.
+    words = [*manifest.tags, *_WORD.findall(manifest.display_name)]
     return list(dict.fromkeys(word.lower() for word in words))
 
 
@@ -111,7 +118,7 @@ FIELDS = (
     Field(
         "keywords",
         "list",
-        "Search words: the words of the display name, and the tags.",
+        "Search words: the tags, and the words of the display name.",
         _keywords,
         mutable=True,
     ),
@@ -159,7 +166,10 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of a package's fields, those in ``COMMON`` included, by name."""
+    """Return the values of the fields in ``FIELDS`` and ``COMMON`` for a package, by name.
+
+    Fields that the publisher sets are left out.
+    """
     values = {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
     manifest = contents.manifest
     return {**values, "description": manifest.description, "tags": list(manifest.tags)}
@@ -168,23 +178,31 @@ def from_contents(contents: Contents) -> Mapping[str, Any]:
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    Glare's fields have the same limits. Glare could not load a value that exceeds them.
+    Glare's fields have the same limits: Glare could not load a value that exceeds a limit.
 
-    :param values: field name -> a string, a list of strings, or a mapping of strings.
+    :param values: the values of fields, by name; see ``from_contents``.
     """
     lengths = {field.name: field.max_length for field in FIELDS} | COMMON
-    return [
+    problems = [
         Problem(Rule.MANIFEST_LIMIT, name, message)
         for name, value in values.items()
         for message in _find_excess(name, value, lengths[name])
     ]
+    counts = {name: len(v) for name, v in values.items() if not isinstance(v, str)}
+    if (total := sum(counts.values())) > MAX_ELEMENTS:
+        largest = max(counts, key=lambda name: counts[name])
+        message = (
+            f"{counts[largest]} elements, and {total} with all other lists and mappings of the "
+            f"package; at most {MAX_ELEMENTS} are allowed"
+        )
+        problems.append(Problem(Rule.MANIFEST_LIMIT, largest, message))
+    return problems
 
 
 def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:
     strings = [value] if isinstance(value, str) else list(value)
-    max_elements = MAX_TAGS if name == "tags" else MAX_ELEMENTS
-    if len(strings) > max_elements:
-        yield f"{len(strings)} elements, at most {max_elements} are allowed"
+    if name == "tags" and len(strings) > MAX_TAGS:
+        yield f"{len(strings)} elements, at most {MAX_TAGS} are allowed"
     if isinstance(value, Mapping):
         yield from _find_excess_of_keys(value)
         strings = [*value.values()]

@@ -5,75 +5,81 @@
 import functools
 import itertools
 import operator
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
+from glare_murano.budget import Budget
 from glare_murano.package.errors import TooManyVersions
-from glare_murano.package.versions import Version
 
-# The greatest number of version combinations to try for a package. Usual ranges need very few.
+# The largest number of combinations of versions that are tried for a package. Usual ranges need
+# very few.
 _MAX_STEPS = 100_000
 
-
-class Range(Protocol):
-    """A set of versions."""
-
-    def match(self, version: Version) -> bool:
-        """Check whether the version is in the range."""
+_Version = TypeVar("_Version")
 
 
-def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[Version, ...]:
-    """Return the fewest versions that together satisfy all satisfiable ranges.
+def fewest_newest(
+    versions: Iterable[tuple[_Version, int]], budget: Budget, place: object
+) -> tuple[_Version, ...]:
+    """Return the fewest versions that together satisfy all ranges, except unsatisfiable ranges.
 
-    If there are several such sets, the set with the newest versions is returned: sets are
-    compared by their newest version, then by the next one. This is the greatest minimum hitting
-    set.
+    If several sets of versions are equally small, the set with the newest versions is returned.
+    Sets are compared by their newest version, then by the next version, and so on. The result is
+    called a greatest minimum hitting set.
 
-    :param versions: the available versions, the best first. As a rule, the best is the newest.
-    :returns: versions in the same order.
-    :raises TooManyVersions: if the search takes too long.
+    :param versions: the available versions, the best first. As a rule, the best version is the
+        newest. Each version comes with the ranges that it satisfies: a number with a bit for each
+        range.
+    :param budget: the time of the request.
+    :param place: the package, for the message if the time is over.
+    :returns: the chosen versions, in the order of ``versions``.
+    :raises TooManyVersions: if the search needs too many steps.
+    :raises Unplannable: if the time of the request is over.
     """
-    if len(specs) == 1:
-        return tuple(itertools.islice(filter(specs[0].match, versions), 1))
     # Versions that satisfy the same ranges are of one kind, and only the best of them matters.
-    kinds: dict[int, Version] = {}
-    for version in versions:
-        satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
+    kinds: dict[int, _Version] = {}
+    for version, satisfied in budget.watch(versions, "planning", lambda _: place):
         if satisfied:
             kinds.setdefault(satisfied, version)
-    # A kind is needed if no other kind satisfies some range. The search covers the other ranges.
+    # A kind is needed if only this kind satisfies some range. The search covers all ranges that
+    # needed kinds do not satisfy.
     once, twice = 0, 0
     for kind in kinds:
         once, twice = once | kind, twice | once & kind
     needed = {kind for kind in kinds if kind & once & ~twice}
     wanted = functools.reduce(lambda left, kind: left & ~kind, needed, once)
     others = tuple(kind for kind in kinds if kind & wanted)
-    search = _Search(others)
+    search = _Search(others, budget, place)
     # The search always ends: one version for each range is enough.
-    covers = (search.cover(0, wanted, size) for size in range(len(specs) + 1))
+    covers = (search.cover(0, wanted, size) for size in range(wanted.bit_count() + 1))
     cover = next(found for found in covers if found is not None)
     needed.update(others[index] for index in cover)
     return tuple(version for kind, version in kinds.items() if kind in needed)
 
 
 class _Search:
-    """A search for sets of ranges that together contain all wanted ranges.
+    """A search for a few sets of ranges that together contain all wanted ranges.
 
-    A set is a number with one bit for each range. The search prefers the first sets.
+    A set is a number with a bit for each range. Sets at the beginning of the list are preferred.
     """
 
-    def __init__(self, sets: Sequence[int]) -> None:
+    def __init__(self, sets: Sequence[int], budget: Budget, place: object) -> None:
         self._sets = sets
         # Index -> the union of the sets from this index on.
         self._rest = list(itertools.accumulate(reversed(sets), operator.or_))[::-1]
         self._failed: set[tuple[int, int, int]] = set()
         self._steps = 0
+        self._budget = budget
+        self._place = place
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the indexes of the first sets, from ``start`` on, that have all wanted bits.
+        """Return the indexes of sets that together have all wanted bits.
 
+        :param start: the index of the first set that may be used.
+        :param wanted: the wanted bits.
         :param size: the largest number of sets.
-        :returns: None if there are no such sets.
+        :returns: the first such indexes in lexicographic order; None if ``size`` sets are not
+            enough.
         """
         if not wanted:
             return ()
@@ -82,6 +88,7 @@ class _Search:
         for index in range(start, len(self._sets)):
             if wanted & ~self._rest[index]:
                 break
+            self._budget.check("planning", self._place)
             self._steps += 1
             if self._steps > _MAX_STEPS:
                 raise TooManyVersions(f"{_MAX_STEPS} combinations of versions were tried in vain")

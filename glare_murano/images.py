@@ -12,12 +12,14 @@ and read images with this module, and the loader reads images with the same code
 import contextlib
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from glare_murano import fields, wire
-from glare_murano.package import Contents, Version
+from glare_murano.package import Version
+from glare_murano.stored_contents import StoredContents
 
 CONTAINER_FORMAT = "murano"
 DISK_FORMAT = "raw"
@@ -59,6 +61,7 @@ _ID_VERSION = 8
 # The prefix of the properties that the owner of a package may set to change its fields. The name
 # of the field follows the prefix.
 _OWN_PREFIX = "package_"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 # The property with the version of a package, before the import. The id is made from it.
 OWN_VERSION = "package_version"
 _CHANGEABLE = (*fields.COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
@@ -96,18 +99,24 @@ def property_name(field: str) -> str:
     return _NAMES.get(field, f"{PREFIX}{field}")
 
 
+def property_names(field: str) -> list[str]:
+    """Return the names of the properties that a field may be in: that of the owner comes last."""
+    own = [_OWN_PREFIX + field] if field in _CHANGEABLE else []
+    return [property_name(field), *own]
+
+
 def of_server(names: Iterable[str]) -> set[str]:
     """Return those of the given properties that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
-def properties(contents: Contents, sha256: str) -> dict[str, str]:
+def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
     """Return the properties of a package, by name.
 
     :param sha256: the digest of its archive, in hexadecimal.
     """
-    values = {property_name(name): value for name, value in fields.from_contents(contents).items()}
-    values |= {VERSION: str(contents.manifest.version), SHA256: sha256}
+    values = {property_name(name): value for name, value in contents.values.items()}
+    values |= {VERSION: str(contents.version), SHA256: sha256}
     return {name: _encode(value) for name, value in values.items() if value}
 
 
@@ -122,9 +131,7 @@ def is_release(image: Mapping[str, Any]) -> bool:
         return False
     if not image.get(PUBLISHED) or not isinstance(image.get(VERSION), str):
         return False
-    return image.get("id") == image_id(
-        str(image.get("owner")), str(image.get("name")), image[VERSION]
-    )
+    return _has_id_of(image, image[VERSION])
 
 
 def release(image: Mapping[str, Any]) -> wire.Release:
@@ -157,33 +164,55 @@ def version(image: Mapping[str, Any]) -> str | None:
     """
     for name in (VERSION, OWN_VERSION):
         found = image.get(name)
-        own_id = image_id(str(image.get("owner")), str(image.get("name")), str(found))
-        if isinstance(found, str) and own_id == image.get("id"):
+        if isinstance(found, str) and _has_id_of(image, found):
             return found
     return None
+
+
+def _has_id_of(image: Mapping[str, Any], version: str) -> bool:
+    """Return whether an image has the id that follows from its owner, its name and a version.
+
+    An image without an owner has no such id.
+    """
+    owner, name = image.get("owner"), image.get("name")
+    return bool(owner and name) and image.get("id") == image_id(str(owner), str(name), version)
 
 
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
     """Return all known fields of a package, by their names in Glare.
 
+    :param image: the image in the form of Glance's API, with its properties.
+    :raises glare_murano.wire.Malformed: if a property of the server has another form.
+    """
+    found = fields_of(image, (*fields.COMMON, *(field.name for field in fields.FIELDS)))
+    if SHA256 in image:
+        found[fields.ARCHIVE] = {"sha256": image[SHA256], "size": image.get("size")}
+    return {**found, **{name: image.get(name) for name in ("created_at", "updated_at")}}
+
+
+def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return fields of a package that are in properties of its image.
+
     A value that the owner has set replaces the value from the archive.
 
     :raises glare_murano.wire.Malformed: if a property of the server has another form.
     """
-    names = (*fields.COMMON, *(field.name for field in fields.FIELDS))
-    found = {
-        name: _decoded(name, image[property_name(name)])
-        for name in names
-        if property_name(name) in image
-    }
-    for name in _CHANGEABLE:
-        # The owner can write anything into these properties.
-        with contextlib.suppress(wire.Malformed):
-            if _OWN_PREFIX + name in image:
-                found[name] = _decoded(name, image[_OWN_PREFIX + name])
-    if SHA256 in image:
-        found[fields.ARCHIVE] = {"sha256": image[SHA256], "size": image.get("size")}
-    return {**found, **{name: image.get(name) for name in ("created_at", "updated_at")}}
+    found = {}
+    for name in names:
+        if (of_server := property_name(name)) in properties:
+            found[name] = _decoded(name, properties[of_server])
+        if name in _CHANGEABLE and (own := _OWN_PREFIX + name) in properties:
+            # The owner can write anything into this property.
+            with contextlib.suppress(wire.Malformed):
+                found[name] = _without_surrogates(_decoded(name, properties[own]))
+    return found
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Return a field without its strings that cannot be encoded, which JSON can contain."""
+    if isinstance(value, list):
+        return [each for each in value if not _SURROGATES.search(each)]
+    return "" if _SURROGATES.search(value) else value
 
 
 def own_properties(**values: Any) -> dict[str, str]:
@@ -234,6 +263,15 @@ def classes(text: str) -> list[str]:
     :raises glare_murano.package.GlareMuranoError: if the value has another form.
     """
     found: list[str] = strings(text, CLASSES, list)
+    return found
+
+
+def inherits(text: str) -> dict[str, str]:
+    """Read the property with the base classes: base class -> direct subclasses, joined by commas.
+
+    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    """
+    found: dict[str, str] = strings(text, INHERITS, dict)
     return found
 
 

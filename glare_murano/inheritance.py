@@ -2,28 +2,33 @@
 
 """Find all direct and indirect subclasses of a class, with their packages.
 
-The rule is the engine's: it looks for the name of a base class in the package itself, and in
-its direct requirements. So a class of another package is a base class only if the requirement
-allows a version that defines the class. Servers and the loader share this module, so both give
-the same answers.
+The rule is that of the engine: it looks for the name of a base class in the package itself, and in
+the direct requirements of the package. So a package can extend a class of another package only if
+it requires the other package, in a range with a version that defines the class. Servers and the
+loader share this module, so both give the same answers.
 """
 
 import collections
 import dataclasses
 import functools
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import Any, NamedTuple, Protocol, Self
 
 from glare_murano import resolver, wire
-from glare_murano.package import Unplannable, Version, VersionSpec
+from glare_murano.budget import Budget
+from glare_murano.package.versions import SortedVersions, Version, VersionSpec
 from glare_murano.resolver import PackageVersion
+
+# What the client can do if the search takes longer than its budget.
+REMEDY = "request those of another class"
 
 
 class ExtendingRecord(NamedTuple):
-    """A package with direct subclasses of a class.
+    """A package that defines direct subclasses of a class.
 
-    :ivar base: the base class.
+    :ivar base: the name of the base class.
+    :ivar id: the id of the package.
+    :ivar subclasses: the names of the direct subclasses in the package.
     """
 
     base: str
@@ -33,10 +38,13 @@ class ExtendingRecord(NamedTuple):
 
 
 class Extensions(Protocol):
-    """The packages to search for subclasses."""
+    """The packages in which subclasses are searched, such as those in a service's database."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find the packages that have direct subclasses of these classes."""
+        """Find the packages that define direct subclasses of classes.
+
+        :param base_names: the names of the base classes.
+        """
 
     def find_requirements(
         self, ids: Collection[str]
@@ -46,11 +54,12 @@ class Extensions(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Subclass:
-    """A subclass of a class.
+    """A direct or indirect subclass of the requested class.
 
-    :param name: the fully qualified name.
-    :param extends: the direct base classes within the hierarchy, sorted.
-    :param packages: FQN -> the versions that define the class, the newest first.
+    :param name: the fully qualified name of the subclass.
+    :param extends: its direct base classes, as far as they are the requested class or subclasses of
+        it; sorted.
+    :param packages: the packages that define the subclass: FQN -> versions, the newest first.
     """
 
     name: str
@@ -59,7 +68,7 @@ class Subclass:
 
     @classmethod
     def of(cls, name: str, bases: Set[str], packages: Iterable[PackageVersion]) -> Self:
-        """Make a subclass from what a hierarchy has found."""
+        """Make a subclass from its direct base classes, and the packages that define it."""
         versions = collections.defaultdict(set)
         for package in packages:
             versions[package.fqn].add(package.version)
@@ -67,7 +76,7 @@ class Subclass:
         return cls(name, tuple(sorted(bases)), newest)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the subclass as JSON."""
+        """Return the subclass as a JSON object."""
         return {
             "class": self.name,
             "extends": list(self.extends),
@@ -76,15 +85,16 @@ class Subclass:
 
 
 def find_subclasses(
-    class_name: str, bases: Set[PackageVersion], extensions: Extensions, seconds: float
+    class_name: str, bases: Set[PackageVersion], extensions: Extensions, budget: Budget
 ) -> list[Subclass]:
-    """Find all subclasses of a class, sorted by name.
+    """Find all direct and indirect subclasses of a class, sorted by name.
 
     :param bases: the packages that define the class.
-    :param seconds: the longest time that the search may take.
-    :raises Unplannable: if the search takes longer.
+    :param extensions: the packages in which subclasses are searched.
+    :param budget: the time of the request.
+    :raises Unplannable: if the time is over.
     """
-    found = _Hierarchy(class_name, bases, extensions, seconds)
+    found = _Hierarchy(class_name, bases, extensions, budget)
     return [
         Subclass.of(name, found.extends[name], found.packages[name])
         for name in sorted(found.packages)
@@ -92,85 +102,102 @@ def find_subclasses(
 
 
 class _Hierarchy:
-    """The subclasses in some packages.
+    """The search for all subclasses of a class, level by level.
 
-    :ivar extends: subclass -> its direct base classes within the hierarchy.
-    :ivar packages: subclass -> the packages that define it.
+    :ivar extends: the name of each subclass -> its direct base classes in the hierarchy.
+    :ivar packages: the name of each subclass -> the packages that define it.
     """
 
     def __init__(
-        self, class_name: str, bases: Set[PackageVersion], extensions: Extensions, seconds: float
+        self, class_name: str, bases: Set[PackageVersion], extensions: Extensions, budget: Budget
     ) -> None:
         self.extends: dict[str, set[str]] = collections.defaultdict(set)
         self.packages: dict[str, set[PackageVersion]] = collections.defaultdict(set)
         # Package -> FQN -> range.
-        self._requirements: dict[str, Mapping[str, str | VersionSpec]] = {}
-        extending: dict[str, list[ExtendingRecord]] = {}
-        level = {class_name: set(bases)}
-        end = time.monotonic() + seconds
-        # When another package is found that defines a class, the subclasses of the class are
-        # searched again.
-        while level:
-            if time.monotonic() > end:
-                raise Unplannable(
-                    f"listing the subclasses of {class_name} stopped at class {min(level)}, after "
-                    f"{seconds:g} seconds; request those of another class, or raise the option "
-                    f"plan_seconds"
-                )
-            extending |= _find_extending(extensions, level.keys() - extending.keys())
+        requirements: dict[str, Mapping[str, str | VersionSpec]] = {}
+        # Class -> the packages with subclasses of it for which no found version of the class fits.
+        pending: dict[str, list[ExtendingRecord]] = {}
+        # Class -> the packages that define it, and whose subclasses were not searched yet.
+        added = {class_name: set(bases)}
+        step = f"listing the subclasses of {class_name}"
+        while added:
+            budget.check(step, f"class {min(added)}")
+            pending |= _find_extending(extensions, added.keys() - pending.keys())
             # A package that defines the base class itself needs no requirement.
             ids = {
                 each.id
-                for base, defining in level.items()
-                for each in extending[base]
+                for base, defining in added.items()
+                for each in pending[base]
                 if each.package not in defining
             }
-            unread = ids - self._requirements.keys()
-            self._requirements |= extensions.find_requirements(unread)
-            changed = {
-                name
-                for base, defining in level.items()
-                for name in self._extend(base, extending[base], defining)
-            }
-            level = {
-                name: self.packages[name] | (bases if name == class_name else set())
-                for name in changed
-            }
+            requirements |= extensions.find_requirements(ids - requirements.keys())
+            found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
+            for base, defining in added.items():
+                records, pending[base] = pending[base], []
+                inherits = _inheritance_check(defining if records else (), requirements)
+                for record in budget.watch(records, step, lambda each: f"class {each.base}"):
+                    if inherits(record):
+                        self._add(record, found)
+                    else:
+                        pending[base].append(record)
+            added = found
 
-    def _extend(
-        self, base: str, extending: list[ExtendingRecord], defining: Set[PackageVersion]
-    ) -> Iterator[str]:
-        """Add a class's direct subclasses; yield those for which a package was added.
+    def _add(self, record: ExtendingRecord, found: Mapping[str, set[PackageVersion]]) -> None:
+        """Add the direct subclasses of a class in a package to the hierarchy.
 
-        :param defining: the packages that define the class.
+        :param found: the new subclasses of this level: class -> packages that define it. New
+            subclasses are added.
         """
-        is_satisfied = _requirement_check(defining)
-        for _, id_, package, subclasses in extending:
-            ranges = self._requirements.get(id_, {})
-            # A class can inherit from its own package only in the same version.
-            if package in defining or any(
-                is_satisfied(*each) for each in ranges.items() if each[0] != package.fqn
-            ):
-                for name in subclasses:
-                    self.extends[name].add(base)
-                    if package not in self.packages[name]:
-                        self.packages[name].add(package)
-                        yield name
+        for name in record.subclasses:
+            self.extends[name].add(record.base)
+            if record.package not in self.packages[name]:
+                self.packages[name].add(record.package)
+                found[name].add(record.package)
 
 
-def _requirement_check(
-    packages: Collection[PackageVersion],
-) -> Callable[[str, str | VersionSpec], bool]:
-    """Return a function that checks whether one of these packages satisfies a requirement."""
-    versions = collections.defaultdict(list)
-    for package in packages:
-        versions[package.fqn].append(package.version)
+def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
+    """Return whether the engine looks for base classes in a required package.
+
+    A package's requirement on itself counts only if the package does not satisfy it: then another
+    version of the package is required.
+
+    :param package: the package that has the requirement.
+    :param fqn: the required package.
+    :param range_: the required range.
+    """
+    if fqn != package.fqn:
+        return True
+    return not resolver.satisfies_itself(package.version, VersionSpec.of(range_))
+
+
+def _inheritance_check(
+    defining: Collection[PackageVersion],
+    requirements: Mapping[str, Mapping[str, str | VersionSpec]],
+) -> Callable[[ExtendingRecord], bool]:
+    """Return a function that checks whether a package inherits a class from given packages.
+
+    :param defining: the given packages, which define the class.
+    :param requirements: the requirements of packages: id -> FQN -> range.
+    """
+    by_name = collections.defaultdict(list)
+    for package in defining:
+        by_name[package.fqn].append(package.version)
+    versions = {fqn: SortedVersions(found) for fqn, found in by_name.items()}
 
     @functools.cache
     def is_satisfied(fqn: str, range_: str | VersionSpec) -> bool:
-        return any(map(VersionSpec.of(range_).match, versions.get(fqn, ())))
+        return versions[fqn].within(VersionSpec.of(range_)) != 0
 
-    return is_satisfied
+    def inherits(record: ExtendingRecord) -> bool:
+        ranges = requirements.get(record.id, {})
+        searched = versions.keys() & ranges.keys()
+        return record.package in defining or any(
+            is_satisfied(fqn, ranges[fqn])
+            for fqn in searched
+            if _is_searched(record.package, fqn, ranges[fqn])
+        )
+
+    return inherits
 
 
 def _find_extending(

@@ -2,8 +2,8 @@
 
 """Find the nodes that can be reached from a root, in a graph whose edges change.
 
-An update visits only the part of the graph that is affected. It would not be enough to count
-the edges to a node, since the nodes of an unreachable cycle have edges to each other.
+An update visits only the affected part of the graph. To count the edges that lead to a node is not
+enough: in a cycle that cannot be reached, each node still has an edge that leads to it.
 """
 
 import collections
@@ -12,18 +12,22 @@ import itertools
 import math
 from collections.abc import Iterable
 
+from glare_murano.budget import Budget
+
+_STEP = "planning"
+
 
 class Node:
-    """A node of a graph. Its targets are found when the node is reached.
+    """A node of a graph. The targets are the nodes to which it leads.
 
-    A reached node has a parent, through which the root leads to it, and a level: the number of
-    edges from the root on this way.
+    Targets are found when the node is reached. A reached node has a level: the number of edges on a
+    path from the root. Its parent is the node before it on this path.
     """
 
     def __init__(self) -> None:
-        # The nodes to which it leads; empty if it is not reached.
+        # The targets; empty if this node is not reached.
         self._targets: tuple[Node, ...] = ()
-        # The reached nodes that lead here. The parent is one of them, with a lower level.
+        # The reached nodes that lead to this node. The parent is one of them, with a lower level.
         self._sources: dict[Node, None] = {}
         self._parent: Node | None = None
         self._level = math.inf
@@ -34,36 +38,44 @@ class Node:
         return self._level < math.inf
 
     def find_targets(self) -> Iterable["Node"]:
-        """Return the nodes to which this node leads at present."""
+        """Return the nodes to which this node leads at present; subclasses implement this."""
         raise NotImplementedError
 
 
-def start(root: Node) -> set[Node]:
-    """Reach a root and all nodes to which it leads, and return these nodes."""
+def start(root: Node, budget: Budget) -> set[Node]:
+    """Find all nodes that can be reached from a root, and set their levels.
+
+    :returns: the reached nodes, without the root.
+    :raises Unplannable: if the time of the request is over. Then the graph cannot be used any more.
+    """
     root._level = 0
-    return update([root])
+    return update([root], budget)
 
 
-def update(nodes: Iterable[Node]) -> set[Node]:
+def update(nodes: Iterable[Node], budget: Budget) -> set[Node]:
     """Update the graph after the targets of some nodes may have changed.
 
-    :returns: the nodes that are newly reached, and the nodes that are no longer reachable.
+    :param nodes: the nodes whose targets may have changed.
+    :returns: the nodes that have become reachable, and the nodes that have become unreachable, in
+        one set.
+    :raises Unplannable: if the time of the request is over. Then the graph cannot be used any more.
     """
     reached: set[Node] = set()
     orphans = []
     for node in nodes:
         if node.is_reached:
             before, node._targets = node._targets, tuple(node.find_targets())
-            reached |= _reach_targets(node)
+            reached |= _reach_targets(node, budget)
             for target in set(before).difference(node._targets):
                 del target._sources[node]
                 if target._parent is node:
                     orphans.append(target)
-    # The orphans, which have lost their parents, come last: by now, they may have other sources.
-    return reached ^ _reattach(orphans)
+    # Orphans are nodes that have lost their parents. They come last, since by now other reached
+    # nodes may lead to them.
+    return reached ^ _reattach(orphans, budget)
 
 
-def _reach_targets(node: Node) -> set[Node]:
+def _reach_targets(node: Node, budget: Budget) -> set[Node]:
     reached: set[Node] = set()
     queue = collections.deque([node])
     while queue:
@@ -71,6 +83,7 @@ def _reach_targets(node: Node) -> set[Node]:
         for target in node._targets:
             target._sources[node] = None
             if not target.is_reached:
+                budget.check(_STEP, target)
                 _set_parent(target, node)
                 target._targets = tuple(target.find_targets())
                 reached.add(target)
@@ -78,26 +91,33 @@ def _reach_targets(node: Node) -> set[Node]:
     return reached
 
 
-def _reattach(orphans: Iterable[Node]) -> set[Node]:
-    """Find new parents for nodes without a parent; return the nodes that cannot be reached."""
-    detached = _detach(orphans)
+def _reattach(orphans: Iterable[Node], budget: Budget) -> set[Node]:
+    """Find new parents, on any level, for nodes that have lost their parents.
+
+    :returns: the nodes that can no longer be reached.
+    """
+    detached = _detach(orphans, budget)
     for node in detached:
         parent = next((source for source in node._sources if source.is_reached), None)
         if parent is not None and not node.is_reached:
             _set_parent(node, parent)
-            _reach_targets(node)
+            _reach_targets(node, budget)
     unreachable = {node for node in detached if not node.is_reached}
     for node in unreachable:
+        budget.check(_STEP, node)
         for target in node._targets:
             del target._sources[node]
         node._targets = ()
     return unreachable
 
 
-def _detach(orphans: Iterable[Node]) -> list[Node]:
-    """Detach nodes and their descendants, except those with another source on a lower level.
+def _detach(orphans: Iterable[Node], budget: Budget) -> list[Node]:
+    """Find new parents on lower levels for nodes that have lost their parents, or detach the nodes.
 
-    The nodes are visited level by level, since each decision needs all lower levels.
+    The children of a detached node have lost their parent as well. The nodes are visited level by
+    level, since each decision needs the results for all lower levels.
+
+    :returns: the detached nodes, which have no parent and no level.
     """
     numbers = itertools.count()
     queue = [(node._level, next(numbers), node) for node in orphans]
@@ -105,7 +125,8 @@ def _detach(orphans: Iterable[Node]) -> list[Node]:
     detached = []
     while queue:
         level, _, node = heapq.heappop(queue)
-        # The latest source has often replaced the parent.
+        budget.check(_STEP, node)
+        # Often the latest source is the one that replaces the lost parent.
         sources = (source for source in reversed(node._sources) if source._level < level)
         node._parent = next(sources, None)
         if node._parent is None:

@@ -2,20 +2,21 @@
 
 """Plan the closure of a set of requirements: the releases to load, with their requirements.
 
-A range takes the pinned version if possible. The other ranges of a package together
-get the fewest versions that satisfy all of them. If several sets of versions are equally
-small, the newest versions are chosen. Glare and the loader share this code, so both give
-the same answer. A source supplies versions and requirements.
+A range that contains a pinned version takes this version. If a range is exactly a version, a pin
+with the same build metadata goes before other pins. For the other ranges of a package, the fewest
+versions are chosen that together satisfy all of them. If several sets of versions are equally
+small, the set with the newest versions is chosen. The services and the loader share this code, so
+they give the same answer. A source supplies versions and requirements.
 
-Planning takes several rounds. Each round chooses the versions again, from the ranges that
-the choices of the previous round require. The last round changes nothing. In a dependency
-cycle, each version of a package may lead to a range that excludes this version, and the
-rounds would never end. Then the required ranges of this package are kept for all later
-rounds, and it may get several versions.
+Planning takes several rounds. Each round chooses the versions again, from the ranges that the
+choices of the previous round require. The last round changes nothing. In a dependency cycle, each
+version of a package may lead to a range that excludes this version, and the rounds would never end.
+Then the required ranges of this package are kept for all later rounds, and several versions of the
+package may be chosen.
 
-Some versions, such as yanked ones, are chosen only if they are pinned, or if a range names
-exactly this version. A provided package is an extension plug-in of the engine. The
-closure has neither a provided package nor any other package with its name.
+An exact-only version, such as a yanked version, is chosen only if it is pinned, or if a range names
+exactly this version. A provided package is an extension plug-in of the engine. The closure contains
+no provided package, and no release of the same name.
 """
 
 import collections
@@ -23,23 +24,23 @@ import dataclasses
 import enum
 import functools
 import itertools
-import time
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from glare_murano import reachability
+from glare_murano.budget import Budget, PausingBudget
 from glare_murano.hitting_set import fewest_newest
 from glare_murano.package.errors import TooManyVersions, Unplannable, shown
-from glare_murano.package.versions import Version, VersionSpec
+from glare_murano.package.versions import SortedVersions, Version, VersionSpec, places, sort_key
 from glare_murano.reachability import Node
+
+_T = TypeVar("_T")
 
 Requirements = Mapping[str, VersionSpec]
 Roots = Iterable[tuple[str, VersionSpec]]
 Pins = Mapping[str, Collection[Version]]
 
-# Planning pauses for other threads after this time, in seconds.
-_PAUSE_INTERVAL = 0.01
 # The largest number of ranges in a message.
 _MAX_LISTED = 5
 # The largest number of newer versions in an explanation.
@@ -48,6 +49,8 @@ _MAX_NEWER = 20
 MAX_PACKAGES = 5000
 # The longest time for a plan, in seconds. Some catalogues take seconds for each level.
 MAX_SECONDS = 300
+# What the client can do if a plan takes longer than its budget.
+REMEDY = "request fewer packages"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +59,8 @@ class PackageVersion:
 
     fqn: str
     version: Version
-    # The hash is kept, since planning needs it very often, and a version computes it each time.
+    # The hash is stored, since planning needs it very often, and a version computes its hash each
+    # time.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,15 +73,18 @@ class PackageVersion:
         return f"{self.fqn} {self.version}"
 
 
-# Returns whether a version is chosen only if it is pinned or named exactly.
+# A function that returns whether a version is exact-only: chosen only if it is pinned, or if a
+# range names exactly this version.
 IsExactOnly = Callable[[PackageVersion], bool]
 
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """A required range of a package.
+    """A requirement: a package, a range, and who requires it.
 
-    :param requirer: the release with the requirement; None for a root.
+    :param fqn: the required package.
+    :param spec: the required range.
+    :param requirer: the release that has the requirement; None for a root.
     """
 
     fqn: str
@@ -90,9 +97,12 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """A range that a root requires, such as the range in the header of an object.
+    """A root of a plan: a required range, which may come from the header of an object.
 
-    :param defining: the versions that define the object's class; None without an object.
+    :param fqn: the required package.
+    :param spec: the required range.
+    :param defining: the versions of the package that define the object's class, of which one is
+        chosen; None for a root without an object.
     """
 
     fqn: str
@@ -101,12 +111,16 @@ class Header:
 
 
 class Source(Protocol):
-    """The catalogue for a plan. Each package is requested once."""
+    """The catalogue that supplies the packages for a plan.
+
+    A plan requests the versions of each package once, and the requirements of each release once.
+    """
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the available versions of packages, the best first.
+        """Return the available versions of packages: FQN -> versions, the best first.
 
-        The best version is the newest, unless the versions come from several catalogues.
+        The best version is the newest. If the versions come from several catalogues, those of an
+        earlier catalogue may be better.
         """
 
     def requirements(
@@ -117,12 +131,12 @@ class Source(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Unsatisfied:
-    """A demand without a version in its range.
+    """A demand that no version satisfies.
 
-    :param chain: the demands from a root to this demand.
-    :param available: the available versions, the newest first.
-    :param exact_only: versions that only a pin or their exact range selects, the newest first.
-    :param provided: the versions that the engine provides, the newest first.
+    :param chain: the demands that lead from a root to this demand, which is the last of them.
+    :param available: the available versions of the package, the newest first.
+    :param exact_only: the exact-only versions of the package, the newest first.
+    :param provided: the versions of the package that the engine provides, the newest first.
     """
 
     demand: Demand
@@ -145,9 +159,10 @@ class External:
 
 @dataclasses.dataclass(frozen=True)
 class Undefined:
-    """A class that no package in a range defines.
+    """A class in the header of an object that no package in the required range defines.
 
-    :param available: packages that define it, as ``FQN version``.
+    :param spec: the required range.
+    :param available: the packages that define the class in other versions, as ``FQN version``.
     """
 
     class_name: str
@@ -167,11 +182,12 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Versions newer than the chosen one that were passed over for the same reason.
+    """Versions that are newer than the chosen version, and were not chosen for the same reason.
 
     :param versions: these versions, the newest first.
-    :param demands: a demand for each range to which the reason applies, such as each range that
-        excludes the versions.
+    :param reason: why they were not chosen.
+    :param demands: demands for which the reason applies: one for each range, such as each range
+        that excludes the versions.
     """
 
     versions: tuple[Version, ...]
@@ -181,10 +197,10 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """Why a version was chosen, in addition to the demands that the closure lists.
+    """An explanation of a chosen version, in addition to the demands that the closure lists.
 
-    :param kept: demands of former rounds, in a dependency cycle, whose ranges were kept.
-    :param passed_over: the newer versions by reason, at most twenty in total.
+    :param kept: the demands of earlier rounds whose ranges were kept, in a dependency cycle.
+    :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
     """
 
     kept: tuple[Demand, ...] = ()
@@ -195,11 +211,12 @@ class Why:
 class Closure:
     """The result of a plan.
 
-    :param releases: release -> its demands, those nearest to the roots first. The first
-        demand led to the release.
-    :param unsatisfied: demands without a release, those nearest to the roots first.
-    :param external: demands that provided packages satisfy.
-    :param explain: returns why a release was chosen.
+    :param releases: the chosen releases: release -> the demands that it satisfies. The demands
+        nearest to the roots come first. The first demand has led to the release.
+    :param unsatisfied: the demands that no release satisfies. Those nearest to the roots come
+        first.
+    :param external: the demands that provided packages satisfy.
+    :param explain: a function that returns why a release was chosen.
     """
 
     releases: Mapping[PackageVersion, tuple[Demand, ...]]
@@ -209,7 +226,7 @@ class Closure:
 
     @functools.cached_property
     def why(self) -> Mapping[PackageVersion, Why]:
-        """Why each release was chosen; each reason is found when it is read."""
+        """Why each release was chosen: release -> explanation."""
         return {release: self.explain(release) for release in self.releases}
 
 
@@ -221,28 +238,33 @@ def plan(
     headers: Iterable[Header] = (),
     provided: Pins = types.MappingProxyType({}),
     is_exact_only: IsExactOnly = lambda _: False,
-    seconds: float = MAX_SECONDS,
+    budget: Budget | None = None,
 ) -> Closure:
     """Plan the closure of a set of requirements.
 
-    :param roots: FQNs and ranges; a package may have several ranges.
-    :param pins: FQN -> versions with which an environment was deployed.
+    :param roots: the requirements: FQNs and ranges. A package may have several ranges.
+    :param pins: the versions with which an environment was deployed: FQN -> versions.
+    :param source: the catalogue that supplies versions and requirements.
     :param headers: further roots, from ``find_headers``.
-    :param provided: FQN -> the versions that the engine provides; no others are chosen.
-    :param seconds: the longest time for the plan, including the time of the source.
+    :param provided: the packages that the engine provides: FQN -> versions. No other versions of
+        these packages are chosen.
+    :param is_exact_only: a function that returns whether a version is exact-only.
+    :param budget: the time of the request, including that of the source; by default
+        ``MAX_SECONDS``.
     :raises Unplannable: if the plan exceeds a limit.
     """
-    planner = _Planner(pins, provided, source, is_exact_only, _Budget(seconds))
+    budget = budget or PausingBudget(MAX_SECONDS, REMEDY)
+    planner = _Planner(pins, provided, source, is_exact_only, budget)
     return planner.closure([*(Header(fqn, spec, None) for fqn, spec in roots), *headers])
 
 
 def chain_of(
     demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
 ) -> tuple[Demand, ...]:
-    """Return a shortest chain of demands from a root to this demand.
+    """Return a shortest chain of demands that leads from a root to a demand.
 
-    :param reached_by: returns the first demand for a release; if it returns None, the chain
-        begins with this release.
+    :param reached_by: a function that returns the first demand that a release satisfies. If it
+        returns None for a release, the chain begins with a demand of this release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -256,19 +278,27 @@ def chain_of(
 
 
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
-    """Yield the demands of a release, without those that the release itself satisfies."""
+    """Yield the requirements of a release as demands; leave out those that it satisfies itself."""
     for fqn, spec in sorted(requirements.items()):
-        # A package requires itself implicitly. Even 2.0.0-rc.1 satisfies this requirement,
-        # although its range, 2, does not contain 2.0.0-rc.1.
-        is_implicit = spec.text == str(release.version.major)
-        if fqn != release.fqn or not (is_implicit or spec.match(release.version)):
+        if fqn != release.fqn or not satisfies_itself(release.version, spec):
             yield Demand(fqn, spec, release)
 
 
+def satisfies_itself(version: Version, spec: VersionSpec) -> bool:
+    """Return whether a release satisfies its requirement on its own package.
+
+    Every package requires itself implicitly, in its major version. The release always satisfies
+    this requirement, even if it is 2.0.0-rc.1, which the range 2 does not contain.
+
+    :param version: the version of the release.
+    :param spec: the range in which it requires its own package.
+    """
+    return spec.text == str(version.major) or spec.match(version)
+
+
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Sort versions, the newest first."""
-    # Versions that differ only in build metadata are equally new, but need a fixed order.
-    return tuple(sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True))
+    """Return versions without duplicates, the newest first."""
+    return tuple(sorted(set(versions), key=sort_key, reverse=True))
 
 
 def find_headers(
@@ -276,31 +306,37 @@ def find_headers(
     defining: Callable[[str], Iterable[Iterable[PackageVersion]]],
     pins: Pins,
     is_exact_only: IsExactOnly = lambda _: False,
-    *,
-    seconds: float = MAX_SECONDS,
+    budget: Budget | None = None,
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
-    """Find the packages of objects; ``plan`` then chooses the versions.
+    """Find the package that defines the class of each object; ``plan`` then chooses the versions.
 
-    If a version in the range is pinned, its package is found, else the package of the newest
-    version.
+    Several packages may define a class. If one of them has a pinned version in the range, this
+    package is found. If not, the package with the newest version in the range is found.
 
-    :param classes: the classes of the objects, with the ranges in the headers. The fallbacks of
-        each range are tried as well.
-    :param defining: returns the releases that define a class, by catalogue. If several
-        catalogues have a version in the range, the first of them wins.
-    :param seconds: the longest time for the search.
-    :returns: the headers, and the classes without a package.
-    :raises Unplannable: if the search takes longer.
+    :param classes: the classes of the objects, with the ranges in their headers. If no version is
+        in a range, the fallbacks of the range are tried.
+    :param defining: a function that returns the releases that define a class, by catalogue. If
+        several catalogues have a version in the range, the first of these catalogues is used.
+    :param pins: as in ``plan``.
+    :param is_exact_only: as in ``plan``.
+    :param budget: the time of the request; by default ``MAX_SECONDS``.
+    :returns: the headers for ``plan``, and the classes that no package in the range defines.
+    :raises Unplannable: if the time is over.
     """
-    budget = _Budget(seconds)
+    budget = budget or PausingBudget(MAX_SECONDS, REMEDY)
     headers, undefined = [], []
     # A thousand objects may have the same class, and the class may have a thousand versions.
     definitions: dict[str, _Definition] = {}
-    for class_name, spec in classes:
-        budget.check(f"class {class_name}")
+    # Equal sets of versions become one, so that no set is compared with another again.
+    sets: dict[frozenset[Version], frozenset[Version]] = {}
+    for class_name, spec in budget.watch(classes, "planning", lambda each: f"class {each[0]}"):
         if class_name not in definitions:
-            definitions[class_name] = _Definition(defining(class_name), pins)
-        header = definitions[class_name].find_header(spec, is_exact_only)
+            watched = functools.partial(
+                budget.watch, step="planning", place=lambda each: f"package {each.fqn}"
+            )
+            found = list(map(tuple, defining(class_name)))
+            definitions[class_name] = _Definition(found, pins, is_exact_only, watched, sets)
+        header = definitions[class_name].find_header(spec)
         if header is not None:
             headers.append(header)
         else:
@@ -308,77 +344,96 @@ def find_headers(
     return headers, tuple(undefined)
 
 
-class _Definition:
-    """The releases that define a class.
+_Watch = Callable[[Iterable[PackageVersion]], Iterable[PackageVersion]]
 
-    :ivar available: a release for each version in any catalogue.
+
+class _Definition:
+    """The releases that define a class, from all catalogues.
+
+    :ivar available: a release for each available version, as ``FQN version``.
     """
 
-    def __init__(self, releases: Iterable[Iterable[PackageVersion]], pins: Pins) -> None:
-        found = list(map(tuple, releases))
-        # The releases of all packages that define the class are needed: of two packages with the
-        # same version, one may be pinned, or only its exact range may select it.
-        in_turn = (sorted(each, key=_newness, reverse=True) for each in found)
-        ordered = list(itertools.chain.from_iterable(in_turn))
-        self._pinned = {each: None for each in ordered if each.version in pins.get(each.fqn, ())}
-        self._in_turn = (*self._pinned, *ordered)
+    def __init__(
+        self,
+        by_catalog: Sequence[Sequence[PackageVersion]],
+        pins: Pins,
+        is_exact_only: IsExactOnly,
+        watch: _Watch,
+        sets: dict[frozenset[Version], frozenset[Version]],
+    ) -> None:
         versions = collections.defaultdict(set)
-        for release in itertools.chain(*found):
+        for release in watch(itertools.chain(*by_catalog)):
             versions[release.fqn].add(release.version)
-        self._versions = {fqn: frozenset(of_package) for fqn, of_package in versions.items()}
-        self.available = tuple(map(str, one_of_each(itertools.chain(*found))))
+        frozen = {fqn: frozenset(of_package) for fqn, of_package in versions.items()}
+        self._versions = {fqn: sets.setdefault(found, found) for fqn, found in frozen.items()}
+        pinned = {PackageVersion(fqn, version) for fqn in versions for version in pins.get(fqn, ())}
+        # Two packages may define the class in the same version, and only one of them may be pinned
+        # or exact-only. So the releases of all packages are needed.
+        pinned_in_turn = (filter(pinned.__contains__, releases) for releases in by_catalog)
+        self._in_turn = [
+            *(_Offers(watch(releases), lambda _: False) for releases in pinned_in_turn),
+            *(
+                _Offers(watch(releases), lambda each: each not in pinned and is_exact_only(each))
+                for releases in by_catalog
+            ),
+        ]
+        self.available = tuple(map(str, watch(one_of_each(itertools.chain(*by_catalog)))))
 
-    def find_header(self, spec: VersionSpec, is_exact_only: IsExactOnly) -> Header | None:
+    def find_header(self, spec: VersionSpec) -> Header | None:
         for wanted in spec.with_fallbacks():
-            for release in self._in_turn:
-                is_candidate = release in self._pinned or not is_exact_only(release)
-                if wanted.is_exactly(release.version) or (
-                    is_candidate and wanted.match(release.version)
-                ):
+            for offers in self._in_turn:
+                if release := offers.newest(wanted):
                     return Header(release.fqn, wanted, self._versions[release.fqn])
         return None
 
 
+class _Offers:
+    """The releases in one catalogue, of any package, that define a class."""
+
+    def __init__(self, releases: Iterable[PackageVersion], is_exact_only: IsExactOnly) -> None:
+        # Version -> release.
+        self._usual: dict[Version, PackageVersion] = {}
+        self._exact_only: dict[Version, PackageVersion] = {}
+        for release in releases:
+            found = self._exact_only if is_exact_only(release) else self._usual
+            # If several packages have the same version, the package whose name sorts last counts.
+            found[release.version] = max(release, found.get(release.version, release), key=_newness)
+        self._sorted = SortedVersions(self._usual)
+
+    def newest(self, spec: VersionSpec) -> PackageVersion | None:
+        """Return the newest release in a range; None if no release is in it.
+
+        An exact-only release is returned only for a range that names exactly its version.
+        """
+        found = [self._exact_only.get(spec.exact)]
+        if version := self._sorted.newest(self._sorted.within(spec)):
+            found.append(self._usual[version])
+        return max(filter(None, found), key=_newness, default=None)
+
+
 def _newness(release: PackageVersion) -> tuple[object, ...]:
-    return release.version.precedence_key, release.version.build, release.fqn
+    return sort_key(release.version), release.fqn
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
-    """Return a release for each version, the newest first; of several, the last name wins."""
+    """Return one release for each version, the newest first.
+
+    If several releases have the same version, the one whose name sorts last is returned.
+    """
     found: dict[Version, str] = {}
     for release in releases:
         found[release.version] = max(found.get(release.version, ""), release.fqn)
     return tuple(PackageVersion(found[version], version) for version in newest_first(found))
 
 
-class _Budget:
-    """The time for a plan."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = time.monotonic() + seconds
-        self._next_pause = 0.0
-
-    def check(self, place: str) -> None:
-        """Check the time; now and then, let other threads run.
-
-        :param place: the class or package that is planned next.
-        :raises Unplannable: if the time is over.
-        """
-        now = time.monotonic()
-        if now > self._end:
-            raise Unplannable(
-                f"planning stopped at {place}, after {self._seconds:g} seconds; request "
-                f"fewer packages, or raise the option plan_seconds"
-            )
-        if now > self._next_pause:
-            # In a program with green threads, this is eventlet's function.
-            time.sleep(0)
-            self._next_pause = time.monotonic() + _PAUSE_INTERVAL
-
-
 class _Requirer(Node):
-    """The roots of a plan together, or a release; its targets are the ranges of its demands."""
+    """A node for all roots of a plan together, or for a release.
+
+    Its targets are the nodes of the ranges that it requires.
+
+    :ivar demands: its demands, each with the node of the range.
+    :ivar external: its demands that provided packages satisfy.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -390,9 +445,9 @@ class _Requirer(Node):
 
 
 class _ReleaseNode(_Requirer):
-    """A release that some round has chosen.
+    """A node for a release that a round has chosen.
 
-    :ivar is_known: whether its demands are known.
+    :ivar is_known: whether the source has supplied the requirements of the release.
     """
 
     def __init__(self, key: PackageVersion) -> None:
@@ -400,21 +455,28 @@ class _ReleaseNode(_Requirer):
         self.key = key
         self.is_known = False
 
+    def __str__(self) -> str:
+        return f"package {self.key.fqn}"
 
-# The chosen releases of a package, the newest first; None if no range of it is required.
-_Choice = tuple[_ReleaseNode, ...] | None
+
+_NO_VERSIONS = SortedVersions(())
+# The set of the chosen versions of a package; None if no range of the package is required.
+_Choice = int | None
 
 
 class _RangeNode(Node):
-    """A required range of a package; its target is the release that the range takes."""
+    """A node for a required range of a package; its target is the release that the range takes."""
 
     def __init__(
-        self, package: "_Package", spec: VersionSpec, among: Collection[Version] | None
+        self, package: "_Package", spec: VersionSpec, among: frozenset[Version] | None
     ) -> None:
         super().__init__()
         self.package = package
         self.spec = spec
         self._among = among
+
+    def __str__(self) -> str:
+        return str(self.package)
 
     def find_targets(self) -> Iterable[Node]:
         release = self.take()
@@ -422,32 +484,49 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """Return the pinned version for the range, if any; exact-only versions come last."""
-        pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
-        usual = self.spec.select(pin for pin in pins if pin not in self.package.exact_only)
-        return self.spec.select(pins) if usual is None else usual
+        """The pinned version that the range takes; None if no pinned version is in the range.
+
+        If the range is exactly a version, a pin with the same build metadata is taken. An
+        exact-only version is taken only if no other pinned version is in the range.
+        """
+        pins = self.package.pins
+        if not pins.every:
+            return None
+        found = pins.within(self.spec)
+        if self._among is not None:
+            found &= pins.among(self._among)
+        same = found & pins.among(filter(None, (self.spec.exact,)))
+        usual = found & ~pins.among(self.package.exact_only)
+        return pins.newest(same or usual or found)
+
+    @functools.cached_property
+    def usable(self) -> int:
+        """The set of the versions that the range may take if no version is pinned for it."""
+        package = self.package
+        exact = () if self.spec.exact is None else (self.spec.exact,)
+        found = package.sorted.within(self.spec)
+        found &= package.usual | package.sorted.among(exact)
+        return found if self._among is None else found & package.among(self._among)
 
     def take(self) -> _ReleaseNode | None:
-        """Return the pinned release, else the newest chosen release in the range."""
-        if not self.package.choice:
-            return None
-        chosen = {release.key.version: release for release in self.package.choice}
-        version = self.pinned
-        if version is None:
-            version = max(filter(self.match, chosen), default=None)
-        return None if version is None else chosen.get(version)
+        """Return the release that the range takes; None if no release is in the range.
 
-    def match(self, version: Version) -> bool:
-        """Check whether the range may take an unpinned version."""
-        return self.spec.match(version) and self._objection(version) is None
+        It is the pinned release, or else the newest chosen release in the range.
+        """
+        package = self.package
+        # Before the first choice, the versions are unknown.
+        if not package.choice:
+            return None
+        wanted = self.usable if self.pinned is None else package.sorted.among((self.pinned,))
+        newest = (wanted & package.choice).bit_length() - 1
+        return None if newest < 0 else package.release(newest)
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why the range cannot take a version; other ranges are not considered."""
+        """Return why this range, apart from other ranges, cannot take a version; None if it can."""
         if not self.spec.match(version):
             return Reason.RANGE
-        return Reason.PIN if self.pinned is not None else self._objection(version)
-
-    def _objection(self, version: Version) -> Reason | None:
+        if self.pinned is not None:
+            return Reason.PIN
         if self._among is not None and version not in self._among:
             return Reason.CLASS
         if version in self.package.exact_only and not self.spec.is_exactly(version):
@@ -456,59 +535,132 @@ class _RangeNode(Node):
 
 
 class _Package:
-    """A package that some round requires.
+    """A package that a round requires.
 
-    :ivar ranges: the required ranges in this round.
-    :ivar kept: kept range -> its demands. Kept ranges apply while the package is required.
+    :ivar sorted: the available versions. A set of versions is a number; see ``SortedVersions``.
+    :ivar exact_only: the exact-only versions.
+    :ivar usual: the set of all versions that are not exact-only.
+    :ivar ranges: the ranges that this round requires.
+    :ivar kept: the ranges that are kept from earlier rounds: range -> its demands. They apply while
+        the package is required.
+    :ivar choice: the set of the chosen versions; None if the package is not required.
     """
 
-    def __init__(self, fqn: str, pins: Iterable[Version]) -> None:
+    def __init__(self, fqn: str, pins: Collection[Version], budget: Budget) -> None:
         self.fqn = fqn
-        # The pins are sorted, since the order of a set differs between processes.
-        self.pins = newest_first(pins)
-        self.versions: Sequence[Version] = ()
+        self.pins = SortedVersions(pins) if pins else _NO_VERSIONS
+        self.sorted = _NO_VERSIONS
+        # A set of one version for each version, the best version first.
+        self._in_order: Sequence[int] = ()
         self.exact_only: Collection[Version] = ()
+        self.usual = 0
+        self._budget = budget
         self._all_ranges: dict[tuple[VersionSpec, Collection[Version] | None], _RangeNode] = {}
-        self.releases: dict[Version, _ReleaseNode] = {}
+        self._among: dict[frozenset[Version], int] = {}
+        self._releases: dict[int, _ReleaseNode] = {}
         self.ranges: set[_RangeNode] = set()
         self.kept: dict[_RangeNode, set[Demand]] = collections.defaultdict(set)
         self.choice: _Choice = None
 
+    def __str__(self) -> str:
+        return f"package {self.fqn}"
+
+    def offer(self, versions: Sequence[Version], exact_only: Collection[Version]) -> None:
+        """Set the available versions, before any range takes a version.
+
+        :param versions: the available versions, the best first.
+        :param exact_only: the exact-only versions among them.
+        """
+        self.sorted = SortedVersions(versions)
+        self._in_order = [self.sorted.among((version,)) for version in versions]
+        self.exact_only = exact_only
+        self.usual = self.sorted.every & ~self.sorted.among(exact_only)
+
     def range(self, spec: VersionSpec, among: frozenset[Version] | None = None) -> _RangeNode:
         """Return the node for a required range of this package.
 
-        :param among: the versions that may be chosen; None for all.
+        :param among: the versions that may be chosen; None for all versions.
         """
         if (spec, among) not in self._all_ranges:
             self._all_ranges[spec, among] = _RangeNode(self, spec, among)
         return self._all_ranges[spec, among]
 
-    def choose(self) -> _Choice:
-        """Return the choice for the ranges of this round.
+    def among(self, versions: frozenset[Version]) -> int:
+        """Return the set of the given versions; leave out versions that are not available."""
+        if versions not in self._among:
+            self._among[versions] = self.sorted.among(versions)
+        return self._among[versions]
 
+    def choose(self) -> _Choice:
+        """Choose versions for the ranges of this round, and the kept ranges.
+
+        :returns: the set of the chosen versions; None if this round requires no range.
         :raises TooManyVersions: if the search takes too long.
+        :raises Unplannable: if the time of the request is over.
         """
         if not self.ranges:
             return None
-        ranges = self.ranges.union(self.kept)
-        pinned = {each.pinned for each in ranges}.intersection(self.versions)
-        free = [each for each in ranges if each.pinned is None]
+        pinned, free = 0, {}
+        for each in self.ranges.union(self.kept) if self.kept else self.ranges:
+            self._budget.check("planning", self)
+            if each.pinned is None:
+                free[each] = each.usable
+            else:
+                pinned |= self.sorted.among((each.pinned,))
+        return pinned | self._fewest(free)
+
+    def _fewest(self, ranges: Mapping[_RangeNode, int]) -> int:
+        """Return the fewest versions that satisfy ranges without a pinned version.
+
+        Of several sets of the same size, ``fewest_newest`` prefers the one with newer versions. A
+        set is a number with a bit for each version.
+
+        :param ranges: the ranges, each with the set of the versions that it may take.
+        """
+        if len(ranges) == 1:
+            (usable,) = ranges.values()
+            return next((bit for bit in self._in_order if bit & usable), 0)
+        satisfied = self.sorted.memberships(self._watch(ranges.values()))
+        versions = ((bit, satisfied[bit.bit_length() - 1]) for bit in self._in_order)
         try:
-            chosen = pinned.union(fewest_newest(self.versions, free))
+            return sum(fewest_newest(versions, self._budget, self))
         except TooManyVersions as error:
-            texts = [shown(text) for text in sorted(each.spec.text for each in free)]
+            texts = [shown(text) for text in sorted(each.spec.text for each in ranges)]
             others = len(texts) - _MAX_LISTED
             raise TooManyVersions(
                 f"the fewest versions of package {self.fqn} for {len(texts)} ranges cannot be "
                 f"found in reasonable time; write these ranges less strictly: "
                 f"{', '.join(texts[:_MAX_LISTED])}{f' and {others} more' if others > 0 else ''}"
             ) from error
-        return tuple(map(self._release, newest_first(chosen)))
+
+    def release(self, place: int) -> _ReleaseNode:
+        """Return the node for a release.
+
+        :param place: the place of the release's version in ``sorted``.
+        """
+        if place not in self._releases:
+            self._releases[place] = _ReleaseNode(PackageVersion(self.fqn, self.sorted[place]))
+        return self._releases[place]
+
+    def chosen(self) -> Iterable[_ReleaseNode]:
+        """Yield the nodes for the chosen releases, the newest first."""
+        return map(self.release, places(self.choice or 0))
+
+    def reached_releases(self) -> Iterable[_ReleaseNode]:
+        """Yield the nodes for the releases to which the roots lead."""
+        return (release for release in self._releases.values() if release.is_reached)
+
+    @functools.cached_property
+    def offered(self) -> tuple[tuple[Version, ...], tuple[Version, ...]]:
+        """The usual versions and the exact-only versions; each list has the newest first."""
+        usual, others = self.usual, self.sorted.every & ~self.usual
+        return tuple(self.sorted.newest_first(usual)), tuple(self.sorted.newest_first(others))
 
     def why(self, release: _ReleaseNode, demands: Mapping[Demand, _RangeNode]) -> Why:
         """Return why a release was chosen.
 
-        :param demands: the satisfied demands, with their ranges.
+        :param demands: the demands that the release satisfies, each with its range.
+        :raises Unplannable: if the time of the request is over.
         """
         kept = {
             demand: range_
@@ -516,27 +668,27 @@ class _Package:
             if range_ not in self.ranges and range_.take() is release
             for demand in kept_demands
         }
-        # Reversed, so that each range has its first demand.
+        # The order is reversed, so that each range is left with its first demand.
         first = {range_: demand for demand, range_ in reversed([*demands.items(), *kept.items()])}
         versions: dict[tuple[Reason, tuple[Demand, ...]], list[Version]]
         versions = collections.defaultdict(list)
-        for version in _newer(release.key.version, self.versions):
-            reasons = {range_: range_.reason(version) for range_ in first}
+        if newer := tuple(self._newer(release.key.version)):
+            first = dict(sorted(first.items(), key=lambda item: _by_requirer(item[1])))
+        for version in newer:
+            reasons = {range_: range_.reason(version) for range_ in self._watch(first)}
             reason = next((each for each in Reason if each in reasons.values()), Reason.CATALOGUE)
-            named = (demand for range_, demand in first.items() if reasons[range_] is reason)
-            versions[reason, tuple(sorted(named, key=_by_requirer))].append(version)
+            named = tuple(demand for range_, demand in first.items() if reasons[range_] is reason)
+            versions[reason, named].append(version)
         passed_over = (PassedOver(tuple(v), *because) for because, v in versions.items())
         return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
 
-    def _release(self, version: Version) -> _ReleaseNode:
-        if version not in self.releases:
-            self.releases[version] = _ReleaseNode(PackageVersion(self.fqn, version))
-        return self.releases[version]
+    def _newer(self, version: Version) -> Iterable[Version]:
+        """Yield the newest versions, at most ``_MAX_NEWER``, that are newer than a version."""
+        newer = self.sorted.every >> (place := self.sorted.place(version) + 1) << place
+        return itertools.islice(self.sorted.newest_first(newer), _MAX_NEWER)
 
-
-def _newer(version: Version, versions: Collection[Version]) -> Sequence[Version]:
-    ordered = newest_first(versions)
-    return ordered[: min(ordered.index(version), _MAX_NEWER)]
+    def _watch(self, items: Iterable[_T]) -> Iterable[_T]:
+        return self._budget.watch(items, "planning", lambda _: self)
 
 
 def _by_requirer(demand: Demand) -> tuple[str, str]:
@@ -544,9 +696,9 @@ def _by_requirer(demand: Demand) -> tuple[str, str]:
 
 
 class _Rounds:
-    """The rounds since the start, or since the last call of ``keep_ranges``.
+    """The rounds of planning since the start, or since ranges were last kept.
 
-    :ivar packages: the packages that these rounds require.
+    :ivar packages: the packages that these rounds have required.
     """
 
     def __init__(self, reached: Iterable[Node]) -> None:
@@ -559,7 +711,7 @@ class _Rounds:
         self.add(reached)
 
     def add(self, reached: Iterable[Node]) -> None:
-        """Add the newly reached nodes of a round."""
+        """Record the packages and requirers among the nodes that a round has newly reached."""
         for node in reached:
             if isinstance(node, _RangeNode):
                 self.packages.add(node.package)
@@ -567,9 +719,10 @@ class _Rounds:
                 self._requirers.add(node)
 
     def end(self, before: Mapping[_Package, _Choice]) -> None:
-        """End a round.
+        """End a round, and record which choices it has changed.
 
-        :param before: package -> its former choice, if the round has changed the choice.
+        :param before: the packages whose choices the round has changed: package -> choice before
+            the round.
         """
         if self._count:
             # Choices from before the first of these rounds are ignored.
@@ -583,47 +736,60 @@ class _Rounds:
     def exclude_each_other(self) -> bool:
         """Whether versions in a dependency cycle exclude each other.
 
-        Without such a cycle, each round makes the final choice for at least one package.
+        That is so if there were more rounds than packages. Without such a cycle, each round makes
+        the final choice for at least one package.
         """
         return self._count > len(self.packages)
 
-    def keep_ranges(self) -> _Package:
-        """Keep all ranges that these rounds require of a package in a cycle; return the package."""
+    def keep_ranges(self, budget: Budget) -> _Package:
+        """Keep the ranges of a package in a dependency cycle for all later rounds.
+
+        The package is the first by FQN of those on a cycle whose choice has changed. All ranges are
+        kept that these rounds have required of the package.
+
+        :returns: the package.
+        :raises Unplannable: if the time of the request is over.
+        """
         required: dict[str, set[str]] = collections.defaultdict(set)
-        for requirer in self._requirers:
+        for requirer in budget.watch(self._requirers, "planning"):
             if isinstance(requirer, _ReleaseNode):
                 required[requirer.key.fqn].update(demand.fqn for demand, _ in requirer.demands)
         ordered = sorted(self._changed, key=lambda package: package.fqn)
-        package = next(each for each in ordered if _is_on_cycle(each.fqn, required))
-        for requirer in self._requirers:
+        package = next(each for each in ordered if _is_on_cycle(each.fqn, required, budget))
+        for requirer in budget.watch(self._requirers, "planning"):
             for demand, range_ in requirer.demands:
                 if range_.package is package:
                     package.kept[range_].add(demand)
         return package
 
 
-def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]]) -> bool:
+def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]], budget: Budget) -> bool:
     reached: set[str] = set()
     stack = [fqn]
     while stack:
+        budget.check("planning", f"package {stack[-1]}")
         following = set(required.get(stack.pop(), ())) - reached
         reached |= following
         stack += following
     return fqn in reached
 
 
-def _order(root: Header) -> tuple[object, ...]:
-    return root.fqn, root.spec.canonical, root.spec.text, _sorted_texts(root.defining)
+def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
+    """Return roots without duplicates, in an order that does not depend on that of the query."""
+    found = list(roots)
+    # Many objects share one set of versions. The sets are distinguished by ``id``, since it takes
+    # long to compare large sets.
+    sets = {id(root.defining): root.defining or () for root in found}
+    texts = {id_: sorted(map(str, versions)) for id_, versions in sets.items()}
 
+    def order(root: Header) -> tuple[object, ...]:
+        return root.fqn, root.spec.canonical, root.spec.text, texts[id(root.defining)]
 
-# All objects of a class share one set, so a small cache is enough.
-@functools.lru_cache(maxsize=100)
-def _sorted_texts(versions: frozenset[Version] | None) -> Sequence[str]:
-    return sorted(map(str, versions or ()))
+    return dict.fromkeys(sorted(found, key=order))
 
 
 class _Planner:
-    """Chooses versions, round by round."""
+    """The planning of one closure, round by round."""
 
     def __init__(
         self,
@@ -631,7 +797,7 @@ class _Planner:
         provided: Pins,
         source: Source,
         is_exact_only: IsExactOnly,
-        budget: _Budget,
+        budget: Budget,
     ) -> None:
         self._pins = pins
         self._provided = provided
@@ -640,19 +806,23 @@ class _Planner:
         self._budget = budget
         self._packages: dict[str, _Package] = {}
         self._known: set[_Package] = set()
+        self._sorted_provided = functools.cache(
+            lambda fqn: SortedVersions(self._provided.get(fqn, ()))
+        )
 
     def closure(self, headers: Iterable[Header]) -> Closure:
         roots = _Requirer()
-        ordered = dict.fromkeys(sorted(headers, key=_order))
+        ordered = _sorted_roots(headers)
         self._require(roots, ((Demand(h.fqn, h.spec, None), h.defining) for h in ordered))
-        reached = reachability.start(roots)
+        reached = reachability.start(roots, self._budget)
         rounds = _Rounds({roots, *reached})
         affected = self._assign(reached)
         while before := self._choose(affected):
             rounds.end(before)
-            kept = {rounds.keep_ranges()} if rounds.exclude_each_other else set()
+            kept = {rounds.keep_ranges(self._budget)} if rounds.exclude_each_other else set()
             self._learn_requirements(before)
-            changed = reachability.update(r for package in before for r in package.ranges)
+            ranges = (range_ for package in before for range_ in package.ranges)
+            changed = reachability.update(ranges, self._budget)
             affected = self._assign(changed) | kept
             if kept:
                 rounds = _Rounds({roots, *self._reached()})
@@ -662,11 +832,14 @@ class _Planner:
 
     def _package(self, fqn: str) -> _Package:
         if fqn not in self._packages:
-            self._packages[fqn] = _Package(fqn, self._pins.get(fqn, ()))
+            self._packages[fqn] = _Package(fqn, self._pins.get(fqn, ()), self._budget)
         return self._packages[fqn]
 
     def _assign(self, changed: Iterable[Node]) -> set[_Package]:
-        """Add reached ranges to their packages, remove unreached ones; return the packages."""
+        """Update the required ranges of packages after nodes have become reachable or unreachable.
+
+        :returns: the packages whose required ranges have changed.
+        """
         ranges = [node for node in changed if isinstance(node, _RangeNode)]
         for each in ranges:
             if each.is_reached:
@@ -676,12 +849,14 @@ class _Planner:
         return {each.package for each in ranges}
 
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
-        """Choose versions of packages again; return the former choices that have changed."""
+        """Choose the versions of packages again.
+
+        :returns: the packages whose choices have changed: package -> choice before.
+        """
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)
         before = {}
         for package in ordered:
-            self._budget.check(f"package {package.fqn}")
             choice = package.choose()
             if choice != package.choice:
                 before[package], package.choice = package.choice, choice
@@ -701,27 +876,33 @@ class _Planner:
         # replace it.
         sought = [fqn for fqn in unknown if not self._provided.get(fqn)]
         found = self._source.versions(sought) if sought else {}
-        for fqn, package in unknown.items():
-            package.versions = found.get(fqn, ())
-            releases = (PackageVersion(fqn, version) for version in package.versions)
-            package.exact_only = {r.version for r in releases if self._is_exact_only(r)}
+        for package in unknown.values():
+            self._budget.check("planning", package)
+            versions = found.get(package.fqn, ())
+            releases = (PackageVersion(package.fqn, version) for version in versions)
+            package.offer(versions, {r.version for r in releases if self._is_exact_only(r)})
 
     def _learn_requirements(self, packages: Iterable[_Package]) -> None:
-        chosen = itertools.chain.from_iterable(package.choice or () for package in packages)
+        chosen = itertools.chain.from_iterable(package.chosen() for package in packages)
         unknown = {release.key: release for release in chosen if not release.is_known}
         if unknown:
-            found = self._source.requirements(sorted(unknown, key=str))
+            found = self._source.requirements(list(unknown))
             for key, release in unknown.items():
+                self._budget.check("planning", release)
                 self._require(release, ((d, None) for d in demands_of(key, found[key])))
                 release.is_known = True
 
     def _require(
         self, requirer: _Requirer, demands: Iterable[tuple[Demand, frozenset[Version] | None]]
     ) -> None:
-        """Set the demands of a requirer, each with its permitted versions."""
+        """Set the demands of a requirer.
+
+        :param demands: the demands, each with the versions that may be chosen; None for all.
+        """
         internal, external = [], []
         for demand, among in demands:
-            version = demand.spec.select(newest_first(self._provided.get(demand.fqn, ())))
+            provided = self._sorted_provided(demand.fqn)
+            version = provided.newest(provided.within(demand.spec))
             if version is not None:
                 external.append(External(demand, version))
             else:
@@ -730,11 +911,12 @@ class _Planner:
 
     def _reached(self) -> Iterable[Node]:
         for package in self._packages.values():
+            self._budget.check("planning", package)
             yield from package.ranges
-            yield from (release for release in package.releases.values() if release.is_reached)
+            yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Assign each demand to a chosen release, from the roots down."""
+        """Return the closure: assign each demand to a chosen release, beginning at the roots."""
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
         first: dict[PackageVersion, Demand] = {}
         unsatisfied = []
@@ -743,13 +925,14 @@ class _Planner:
             demand, range_ = queue.popleft()
             release = range_.take()
             if release is None:
-                exact_only = newest_first(range_.package.exact_only)
-                available = newest_first(set(range_.package.versions).difference(exact_only))
+                self._budget.check("planning", range_)
                 chain = chain_of(demand, lambda requirer: first[requirer])
-                provided = newest_first(self._provided.get(demand.fqn, ()))
-                unsatisfied.append(Unsatisfied(demand, chain, available, exact_only, provided))
+                provided = self._sorted_provided(demand.fqn)
+                every = tuple(provided.newest_first(provided.every))
+                unsatisfied.append(Unsatisfied(demand, chain, *range_.package.offered, every))
                 continue
             if release not in answers:
+                self._budget.check("planning", range_)
                 answers[release] = {}
                 first[release.key] = demand
                 queue.extend(release.demands)
@@ -769,5 +952,5 @@ class _Planner:
         answers: Mapping[_ReleaseNode, Mapping[Demand, _RangeNode]],
     ) -> Why:
         package = self._packages[key.fqn]
-        release = package.releases[key.version]
+        release = package.release(package.sorted.place(key.version))
         return package.why(release, answers[release])

@@ -15,10 +15,18 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
+from glare_murano.budget import Budget
 from glare_murano.eligibility import Excluded
-from glare_murano.package import Contents, GlareMuranoError, Version, VersionSpec, parse_version
+from glare_murano.package import (
+    Contents,
+    GlareMuranoError,
+    Unplannable,
+    Version,
+    VersionSpec,
+    parse_version,
+)
 from glare_murano.package.errors import quoted, shown
-from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.package.manifest import check_fqn, check_required_name
 from glare_murano.resolver import (
     Demand,
     External,
@@ -35,15 +43,22 @@ MAX_REQUIREMENTS = 1000  # also for classes, and for packages with pins
 MAX_PINS = 100  # for the versions of one package
 MAX_ARCHIVES = 100
 MAX_SUBCLASSES = 1000  # in one page
+MAX_PACKAGES = 1000  # in one page
 MAX_PUBLICATIONS = 100  # also for packages that may have been deleted
 
 # Paths of the API; see ``doc/openapi.yaml``.
+VERSION_PATH = "/murano/v1"
 ARCHIVES_PATH = "/murano/v1/archives"
+CATEGORIES_PATH = "/murano/v1/categories"
 DELETIONS_PATH = "/murano/v1/deletions"  # only in Glance
 DEPENDENCIES_PATH = "/murano/v1/dependencies"
+PACKAGES_PATH = "/murano/v1/packages"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 YANKS_PATH = "/murano/v1/yanks"
+# The options whose values the discovery document shows: which checks a service enforces.
+CHECKS = ("check_forms", "check_public_requirements", "check_requirements")
+ENFORCED = "enforce"
 # If this header of a request is ``true``, an administrator overrides checks.
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
@@ -98,7 +113,7 @@ class Release:
         """Make the release of a package from its contents."""
         manifest, requirements = contents.manifest, dict(contents.requirements)
         classes = frozenset(definition.name for definition in contents.classes)
-        release = cls(manifest.full_name, manifest.version, requirements, classes, id, digest, size)
+        release = cls(manifest.fqn, manifest.version, requirements, classes, id, digest, size)
         return dataclasses.replace(release, inherits=contents.inherits)
 
     @property
@@ -180,10 +195,10 @@ def release_to_json(release: Release) -> dict[str, Any]:
 def release_from_json(content: object) -> Release:
     """Read a release."""
     return Release(
-        fqn=get(content, "name", _full_name),
+        fqn=get(content, "name", _fqn),
         version=get(content, "version", _version),
         requirements=get(content, "requirements", ranges_from_json),
-        classes=frozenset(get(content, "class_definitions", _each(_full_name))),
+        classes=frozenset(get(content, "class_definitions", _each(_fqn))),
         id=_get_optional(content, "id", string) or "",
         digest=_get_optional(content, "sha256", digest) or "",
         size=_get_optional(content, "size", size),
@@ -220,13 +235,34 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
     return {key: value for key, value in content.items() if value is not None}
 
 
-def query_from_json(content: object) -> Query:
-    """Read a query, which the server has checked against its JSON schema."""
+def query_from_json(content: object, budget: Budget) -> Query:
+    """Read a query, which the server has checked against its JSON schema.
+
+    :param budget: the time of the request.
+    :raises Unplannable: if the time is over.
+    """
+
+    def watched(items: Iterable[_T]) -> Iterable[_T]:
+        return budget.watch(items, "reading the query")
+
+    def ranges(found: object) -> tuple[tuple[str, VersionSpec], ...]:
+        # Names are not checked: the answer reports an impossible name as missing.
+        return tuple((fqn, get(found, fqn, _query_range)) for fqn in watched(mapping(found)))
+
+    def objects(found: object) -> tuple[tuple[str, VersionSpec], ...]:
+        return tuple(map(_object, watched(sequence(found))))
+
+    def versions(found: object) -> dict[str, list[Version]]:
+        return {
+            fqn: list(map(_version, sequence(texts)))
+            for fqn, texts in watched(mapping(found).items())
+        }
+
     return Query(
-        requirements=_get_optional(content, "requirements", _query_ranges) or (),
-        classes=_get_optional(content, "objects", _each(_object)) or (),
-        pins=_get_optional(content, "pins", versions_from_json) or {},
-        provided=_get_optional(content, "provided", versions_from_json) or {},
+        requirements=_get_optional(content, "requirements", ranges) or (),
+        classes=_get_optional(content, "objects", objects) or (),
+        pins=_get_optional(content, "pins", versions) or {},
+        provided=_get_optional(content, "provided", versions) or {},
         package=_get_optional(content, "package", _any_string),
         prereleases=bool(mapping(content).get("prereleases", True)),
         why=bool(mapping(content).get("why", False)),
@@ -235,8 +271,13 @@ def query_from_json(content: object) -> Query:
     )
 
 
-def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """Return the answer to a query as JSON."""
+def answer_to_json(answer: Answer, budget: Budget) -> dict[str, Any]:
+    """Return the answer to a query as JSON.
+
+    :param budget: the time of the request.
+    :raises Unplannable: if the time is over.
+    """
+    step = "building the answer"
     return {
         "releases": [
             {
@@ -248,7 +289,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
                     else {}
                 ),
             }
-            for release, demands in answer.releases
+            for release, demands in budget.watch(answer.releases, step)
         ],
         "unsatisfied": [
             {
@@ -265,7 +306,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
                     if versions
                 },
             }
-            for missing in answer.unsatisfied
+            for missing in budget.watch(answer.unsatisfied, step)
         ],
         "undefined": [
             {
@@ -273,7 +314,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
                 "range": missing.spec.text,
                 "available": missing.available,
             }
-            for missing in answer.undefined
+            for missing in budget.watch(answer.undefined, step)
         ],
         **({"external": list(map(_external_to_json, answer.external))} if answer.external else {}),
         **({"excluded": list(map(_excluded_to_json, answer.excluded))} if answer.excluded else {}),
@@ -299,7 +340,7 @@ def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
 
 
 def ranges_from_json(content: object) -> dict[str, VersionSpec]:
-    """Read ranges by FQN."""
+    """Read a JSON object that has the range of each FQN."""
     return {check_required_name(fqn): get(content, fqn, _range) for fqn in mapping(content)}
 
 
@@ -316,6 +357,11 @@ def versions_to_json(versions: Mapping[str, Iterable[Version]]) -> dict[str, lis
 def versions_from_json(content: object) -> dict[str, list[Version]]:
     """Read versions by FQN."""
     return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
+
+
+def checks_from_json(content: object) -> dict[str, str]:
+    """Read the operator's choice for each of ``CHECKS``, such as ``ENFORCED``."""
+    return {name: get(content, name, string) for name in CHECKS}
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -359,6 +405,8 @@ def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
         raise Malformed(f"{key} is missing")
     try:
         return read(found[key])
+    except Unplannable:
+        raise
     except GlareMuranoError as error:
         raise Malformed(f"{shown(key)}: {error}") from error
 
@@ -421,11 +469,6 @@ def _reason(value: object) -> Reason:
         raise Malformed(f"{quoted(string(value))} is not a known reason") from error
 
 
-def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
-    # Names are not checked: the answer reports an impossible name as missing.
-    return tuple((fqn, get(content, fqn, _query_range)) for fqn in mapping(content))
-
-
 def _query_range(value: object) -> VersionSpec:
     return VersionSpec.of(None if value is None else _any_string(value))
 
@@ -480,8 +523,8 @@ def _undefined(content: object) -> Undefined:
     return Undefined(get(content, "class", string), get(content, "range", _range), available)
 
 
-def _full_name(value: object) -> str:
-    return check_full_name(string(value))
+def _fqn(value: object) -> str:
+    return check_fqn(string(value))
 
 
 def _version(value: object) -> Version:

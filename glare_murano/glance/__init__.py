@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano packages in Glance: the import plug-in, the API, and a tool for operators."""
+"""Murano packages in Glance: the import plug-in, the API, and a command that configures Glance."""

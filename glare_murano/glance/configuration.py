@@ -2,8 +2,9 @@
 
 """The command ``glare-murano-glance-configure``: enable packages in a configured Glance.
 
-The command merges the files in ``etc`` beside this module into the configuration of a Glance.
-Existing settings stay, and a second run changes nothing. This module does not import Glance.
+The command merges the files in the directory ``etc``, beside this module, into Glance's
+configuration files. Existing settings stay, and a second run changes nothing. This module does not
+import Glance.
 """
 
 import argparse
@@ -51,17 +52,29 @@ _EVERYBODY = {"", "@"}
 
 
 class ConfigurationError(GlareMuranoError):
-    """A file of Glance's configuration cannot be merged with ours; the message names the file."""
+    """A file of Glance's configuration that cannot be merged; the message names the file."""
 
 
 def configure(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Merge all settings for packages into the files of a Glance, in place.
+    """Merge all settings for packages into Glance's configuration files, in place.
 
-    :param directory: the directory of ``glance-api.conf`` and the other files.
-    :returns: the files that have changed.
-    :raises ConfigurationError: if a file does not have the form of Glance's files; no file is
-        changed then.
+    :param directory: the directory that contains ``glance-api.conf`` and the other files.
+    :returns: the paths of the files that were changed.
+    :raises ConfigurationError: if a file does not have the form of Glance's files. Then no file is
+        changed.
     :raises OSError: if a file cannot be read or written.
+    """
+    changes = find_changes(directory)
+    for path, text in changes.items():
+        _write(path, text, like=directory / _CONF)
+    return [*changes]
+
+
+def find_changes(directory: pathlib.Path) -> dict[pathlib.Path, str]:
+    """Return what ``configure`` would write: the path of each changed file -> its new content.
+
+    :raises ConfigurationError: if a file does not have the form of Glance's files.
+    :raises OSError: if a file cannot be read.
     """
     # Glance does not run in the directory of this command, so paths in its files are absolute.
     directory = directory.absolute()
@@ -73,10 +86,7 @@ def configure(directory: pathlib.Path) -> list[pathlib.Path]:
     _merge_plugin(conf, imports)
     files = [_merged_paste(conf), _merged_protections(conf), imports, conf]
     texts = {file.path: file.text for file in files} | _policy(conf)
-    changed = [path for path, text in texts.items() if not _has(path, text)]
-    for path in changed:
-        _write(path, texts[path], like=conf.path)
-    return changed
+    return {path: text for path, text in texts.items() if not _has(path, text)}
 
 
 def main() -> int:
@@ -136,7 +146,7 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Put our plug-in last, so that Glance stores exactly the archive that the plug-in reads."""
+    """Enable our import plug-in as the last one, so that no other changes the archive after it."""
     section, option = "image_import_opts", "image_import_plugins"
     # Glance also reads a file for imports. A value in its main file replaces the value there.
     file = conf if conf.get(section, option) is not None else imports
@@ -149,7 +159,7 @@ def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
 
 
 def _merged_paste(conf: IniFile) -> IniFile:
-    """Return the paste file, with our filters in each pipeline that uses Keystone."""
+    """Return the paste file with our filters in each pipeline that has the filter ``context``."""
     shipped = IniFile(ETC / _PASTE)
     paste = IniFile(_path(conf, conf.get("paste_deploy", "config_file") or _PASTE))
     if not paste.path.exists():
@@ -183,7 +193,10 @@ def _is_of_glance(paste: IniFile, name: str) -> bool:
 
 
 def _authenticated(paste: IniFile) -> dict[str, list[str]]:
-    """Return the pipelines that use Keystone: flavor -> filters."""
+    """Return the pipelines that have the filter ``context``: flavor -> names of the filters.
+
+    :raises ConfigurationError: if no pipeline has the filter.
+    """
     pipelines = {name: value.split() for name, value in paste.options(_API).items()}
     found = {name: filters for name, filters in pipelines.items() if _CONTEXT in filters}
     if not found:
@@ -201,7 +214,12 @@ def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> Non
 
 
 def _merged_protections(conf: IniFile) -> IniFile:
-    """Return the property protections with our rule first: Glance uses the first match."""
+    """Return the file of property protections, with our rule in its first section.
+
+    Glance uses the first section that matches a property.
+
+    :raises ConfigurationError: if the file has our rule in a later section.
+    """
     option = "property_protection_file"
     shipped = IniFile(ETC / _PROTECTIONS)
     ours = shipped.sections()[0]
@@ -221,9 +239,12 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return the path and the content of our policy file, or nothing if it needs no rules.
+    """Return the path and the content of our policy file; empty if it needs no rules.
 
-    The file repeats the rules of Glance's other policy files, with our conditions joined to them.
+    If another policy file of Glance sets a rule that we restrict, our file has that rule with our
+    condition added to it. Otherwise, our file has the rule as we ship it.
+
+    :raises ConfigurationError: if a file that is read later would replace a rule of ours.
     """
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
     own = directory / _OWN_POLICY
@@ -243,7 +264,11 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule that is missing, or that lacks our condition: its name, and the new rule."""
+    """Yield the rules for our policy file: each name, and the rule with our condition.
+
+    :param shipped: the rules of this project, by name.
+    :param effective: the rules of the configured files, by name.
+    """
     for name, rule in shipped.items():
         present = effective.get(name)
         condition = rule.rpartition(_CONDITION)[2]
@@ -272,7 +297,7 @@ def _rules(path: pathlib.Path) -> dict[str, str]:
 
 
 def _path(conf: IniFile, name: str) -> pathlib.Path:
-    """Return the path that an option names, relative to the directory of the configuration."""
+    """Return the path that an option names; a relative path starts at the directory of ``conf``."""
     return conf.path.parent / name
 
 

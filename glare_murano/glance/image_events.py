@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifications of changed packages, refused changes and imports, which name the user.
+"""Send notifications of changed packages, refused changes and imports.
 
-Glance's own notifications do not name the user. An import ends after the response to its request,
-so an audit of requests does not see its result. This module sends the result as an event of CADF
-(DMTF DSP0262), the format of Keystone's filter ``audit``.
+They name the user, unlike Glance's own notifications. An import ends after the response to its
+request, so an audit of requests does not record the result of the import. This module sends the
+result as an event of CADF (DMTF DSP0262), the format of Keystone's filter ``audit``.
 """
 
 from typing import Any
@@ -23,9 +23,10 @@ _TARGET = "service/storage/image/image"
 
 
 def send(context: Any, verb: str, row: ImageRow) -> None:
-    """Send the notification of a change, as ``package.VERB``.
+    """Send the notification ``package.VERB`` of a change.
 
     :param context: the context of the request.
+    :param verb: the kind of the change, such as ``publish``.
     :param row: the package after its change.
     """
     payload = {
@@ -43,7 +44,9 @@ def send(context: Any, verb: str, row: ImageRow) -> None:
 def send_refusal(req: webob.Request, status: int, message: str, packages: list[str]) -> None:
     """Send the notification of a refused change.
 
-    :param packages: the ids of the packages that the request should change.
+    :param status: the HTTP status of the response.
+    :param message: why the change was refused.
+    :param packages: the ids of the packages that the request was to change.
     """
     payload = notifications.refusal(req, status, message, packages)
     internals.send(f"{_GROUP}.{notifications.REFUSE}", payload)
@@ -52,7 +55,7 @@ def send_refusal(req: webob.Request, status: int, message: str, packages: list[s
 def send_import(context: Any, image: ImageRow, refusal: str) -> None:
     """Send the audit record of an import.
 
-    :param context: the context of the request for the import.
+    :param context: the context of the request that began the import.
     :param refusal: why the import was refused; empty for an accepted package.
     """
     initiator = resource.Resource(

@@ -12,8 +12,6 @@ PUBLICIZE_IMAGE = "publicize_image"
 DELETE_IMAGE = "delete_image"
 DEACTIVATE = "deactivate"
 REACTIVATE = "reactivate"
-DELETE_MEMBER = "delete_member"
-MODIFY_MEMBER = "modify_member"
 YANK = "murano:yank"
 
 # The policies for requests that give an image data without an import.

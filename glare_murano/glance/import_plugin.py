@@ -3,9 +3,9 @@
 """The import plug-in ``murano_package``, which reads a package's archive before it is stored.
 
 Glance calls the plug-in for every import, between staging and storing. The plug-in ignores
-images that are not packages. An archive is refused if the package breaks a rule. The
-property ``murano_refusal`` and the message of Glance's task give the reason. The image
-returns to its state before the archive was staged, and its owner can try again.
+images that are not packages. It refuses an archive if the package breaks a rule. The image then
+returns to its state before the archive was staged, and its owner can try again. The property
+``murano_refusal`` and the message of Glance's task contain the reason.
 """
 
 import contextlib
@@ -20,23 +20,17 @@ from taskflow import task
 from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
-from glare_murano import fields, images
-from glare_murano.glance import image_events, internals
+from glare_murano import archive_limits, fields, images
+from glare_murano.glance import image_events, import_log, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
-from glare_murano.package import (
-    Archive,
-    Contents,
-    InvalidManifest,
-    InvalidPackage,
-    Problem,
-    read_contents,
-)
+from glare_murano.package import InvalidManifest, InvalidPackage, Problem
 from glare_murano.package.archive_rules import check_size
 from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings, name_checks
+from glare_murano.service import archive_reading, name_checks
+from glare_murano.stored_contents import StoredContents
 
 LOG = logging.getLogger(__name__)
 
@@ -63,13 +57,14 @@ def get_flow(
     context: Any,
     **_: Any,
 ) -> linear_flow.Flow:
-    """Return the flow for Glance to add to an import.
+    """Return the flow of tasks that Glance adds to an import; Glance calls this function.
 
-    :param action_wrapper: Glance's way to change an image during its import.
-    :param backend: the stores to import to.
-    :param import_req: the request of the client.
+    :param action_wrapper: Glance's object that changes the image during its import.
+    :param backend: the identifiers of the stores that receive the data.
+    :param import_req: the body of the client's request.
     :param context: the context of the request.
     """
+    import_log.install()
     name = f"{task_type}-MuranoPackage-{task_id}"
     is_staged = import_req["method"]["name"] == _FROM_STAGING
     reading = ReadPackage(name, image_id, action_wrapper, backend, is_staged, context)
@@ -77,7 +72,7 @@ def get_flow(
 
 
 class ReadPackage(task.Task):  # type: ignore[misc]
-    """The task that reads a staged archive, and writes the properties of its package."""
+    """The task that reads a staged archive, and writes the properties of its image."""
 
     def __init__(
         self,
@@ -88,11 +83,15 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         is_staged: bool,
         context: Any,
     ) -> None:
-        """Prepare the task, without reading the image, whose format the import may still change.
+        """Prepare the task.
 
-        :param is_staged: whether the owner has staged the data. Otherwise Glance fetches the data,
-            and removes the data itself when the import fails.
-        :param context: the context of the request for the import.
+        The image is not read yet, since the import may still change its format.
+
+        :param action_wrapper: Glance's object that changes the image during its import.
+        :param stores: the identifiers of the stores that receive the data.
+        :param is_staged: whether the owner has staged the data. If Glance has fetched the data
+            instead, Glance also removes the data when the import fails.
+        :param context: the context of the request that began the import.
         """
         super().__init__(name=name)
         self._image_id = image_id
@@ -104,10 +103,11 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         self._staged: pathlib.Path | None = None
 
     def execute(self, file_path: str) -> None:
-        """Read the archive.
+        """Read the archive of a package, and write the properties of its image.
 
         :param file_path: the URL of the staged file.
-        :raises glare_murano.glance.internals.ImportRefused: with the reason.
+        :raises glare_murano.glance.internals.ImportRefused: if the package breaks a rule, or its
+            archive cannot be read.
         """
         image = _find(self._image_id)
         if not image.is_package:
@@ -132,7 +132,9 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     def revert(self, result: Any, **_: Any) -> None:
         """Return the image to its state before the archive was staged.
 
-        Glance calls this method if this task fails, or a later one, such as the storing task.
+        Glance calls this method if this task or a later task fails, such as the storing of data.
+
+        :param result: what ``execute`` has returned, or its failure.
         """
         if self._staged is None:
             return
@@ -185,7 +187,7 @@ def _find(image_id: str) -> ImageRow:
 
 
 def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
-    """Delete what a killed import has left in the stores, unless the image has data."""
+    """Delete the files that a killed import has left in the stores, unless the image has data."""
     with internals.reading() as connection:
         has_data = image_rows.find_locations(connection, [image_id])
     if not has_data:
@@ -194,15 +196,15 @@ def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
 
 @contextlib.contextmanager
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
-    """Copy a staged file for reading, and replace the file by the copy afterwards.
+    """Copy a staged file, and replace the file with the copy after the ``with`` statement.
 
-    A request that is still staging data writes to the file that was replaced, not to the copy. So
-    Glance stores exactly the data that this plug-in has read.
+    A request that is still staging data continues to write to the replaced file, not to the copy.
+    So Glance stores exactly the data that this plug-in has read.
 
     :returns: the open copy, and its SHA-256.
     :raises InvalidPackage: if the file is larger than an archive may be.
     """
-    limits = archive_settings.limits(SETTINGS)
+    limits = archive_limits.limits(SETTINGS)
     copy = staged.with_name(staged.name + _SUFFIX)
     try:
         with staged.open("rb") as source, copy.open("w+b") as target:
@@ -219,21 +221,18 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
-    """Return the properties of a package.
+    """Read the package in an archive, and return the properties of its image.
 
+    :param sha256: the digest of the archive.
     :raises InvalidPackage: if the package breaks a rule, or belongs to another image.
     """
-    sandbox = archive_settings.sandbox(SETTINGS, internals.python())
-    with Archive.open(archive, archive_settings.limits(SETTINGS)) as opened:
-        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(SETTINGS))
-        # A damaged file is refused here, rather than by every engine.
-        opened.verify()
+    owner, label, python = image.owner, f"image {image.id}", internals.python()
+    contents = archive_reading.read(SETTINGS, archive, owner, label, python)
     if contents.warnings:
         LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
     problems = [
         *_find_mismatches(contents, image),
         *name_checks.find_problems(SETTINGS, contents, image.owner),
-        *fields.find_excess(fields.from_contents(contents)),
     ]
     properties = images.properties(contents, sha256)
     problems = problems or [
@@ -245,20 +244,19 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
     return properties
 
 
-def _find_mismatches(contents: Contents, image: ImageRow) -> Iterator[Problem]:
-    """Compare the name and the version of a package with the name and the id of its image."""
-    manifest = contents.manifest
-    if manifest.full_name != image.name:
+def _find_mismatches(contents: StoredContents, image: ImageRow) -> Iterator[Problem]:
+    """Yield a problem if the image's name or id does not match the package's name and version."""
+    if contents.fqn != image.name:
         message = (
-            f"the package says {quoted(manifest.full_name)}, but the image was created with "
+            f"the package says {quoted(contents.fqn)}, but the image was created with "
             f"the name {quoted(image.name)}"
         )
         yield Problem(Rule.MANIFEST_MISMATCH, "FullName", message)
         return
-    expected = images.image_id(str(image.attributes["owner"]), manifest.full_name, manifest.version)
+    expected = images.image_id(image.owner, contents.fqn, contents.version)
     if expected != image.id:
         message = (
-            f"the package says {quoted(str(manifest.version))}; in project "
+            f"the package says {quoted(str(contents.version))}; in project "
             f"{quoted(image.owner)}, the image of this version has the id {expected}"
         )
         yield Problem(Rule.MANIFEST_MISMATCH, "Version", message)
@@ -267,7 +265,7 @@ def _find_mismatches(contents: Contents, image: ImageRow) -> Iterator[Problem]:
 def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Problem]:
     """Return a problem if the properties of a package are too large or too many to be stored.
 
-    Otherwise the database might store some of them, and refuse the others.
+    Without this check, the database might store some properties and refuse the others.
     """
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
@@ -290,7 +288,10 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Find the owner's properties that some databases confuse with those of the package."""
+    """Yield a problem for each property of the owner that some databases take for one of ours.
+
+    :param properties: the properties that this project is about to write.
+    """
     folded = {_folded(name): name for name in properties}
     for name in internals.find_counted(image.properties) - folded.keys():
         if own := folded.get(_folded(name)):
@@ -299,12 +300,15 @@ def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator
 
 
 def _folded(name: str) -> str:
-    """Return a name without what MariaDB's default order ignores: case, accents, final spaces."""
+    """Return a name without the differences that MariaDB ignores: case, accents, final spaces."""
     letters = unicodedata.normalize("NFKD", name)
     return "".join(each for each in letters if not unicodedata.combining(each)).casefold().rstrip()
 
 
 def _storable(text: str) -> str:
-    """Return a string that every database can store."""
+    """Return a string in a form that every database can store.
+
+    Characters that cannot be stored are escaped, and a string that is too long is cut.
+    """
     escaped = fields.UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], text)
     return escaped.encode()[:MAX_PROPERTIES].decode(errors="ignore")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""INI files, edited line by line to keep comments and order."""
+"""Edit INI files line by line, so that comments and the order of lines stay."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ class IniFile:
     """
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Read a file."""
+        """Read a configuration file, if it exists."""
         self.path = path
         self._lines = path.read_text().splitlines() if path.exists() else []
 
@@ -37,7 +37,7 @@ class IniFile:
         return "\n".join(self._lines[ends[0] - 1 : ends[-1]])
 
     def options(self, section: str) -> dict[str, str]:
-        """Return the options of a section; the last of several values counts."""
+        """Return the values of a section's options; if an option is repeated, the last counts."""
         return {
             name: " ".join([first, *(line.strip() for line in self._lines[start + 1 : end])])
             for start, end, name, first in self._found(section)
@@ -48,7 +48,7 @@ class IniFile:
         return self.options(section).get(option)
 
     def set(self, section: str, option: str, value: str) -> None:
-        """Set an option to a value, which replaces all present values."""
+        """Set an option, and replace all lines that set it already."""
         found = [(start, end) for start, end, name, _ in self._found(section) if name == option]
         for start, end in reversed(found):
             del self._lines[start:end]
@@ -58,7 +58,7 @@ class IniFile:
         self._lines.insert(found[0][0] if found else header + 1, f"{option} = {value}")
 
     def add(self, text: str) -> None:
-        """Add lines at the end."""
+        """Add lines at the end of the file."""
         self._lines += text.split("\n")
 
     def add_before_sections(self, text: str) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All uses and changes of Glance's internals, so that a new release is checked in one place.
+"""All uses of Glance's internals, and all changes to them.
 
-Glance's only stable interface for plug-ins is the names of their arguments. This module writes
-properties through Glance's database layer, below the policies, quotas and property protections.
+They are in one module, so that a new release of Glance is checked in one place: the only stable
+interface that Glance has for plug-ins is the names of their arguments. This module writes
+properties through Glance's database layer, where no policy, quota or property protection applies.
 So the protections can forbid everybody to write these properties, even administrators.
 """
 
@@ -12,16 +13,15 @@ import datetime
 import functools
 import itertools
 import pathlib
-import random
 import re
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import glance.db
+import glance.domain
 import glance_store
 import sqlalchemy as sa
 import webob
@@ -36,18 +36,19 @@ from glance.db.sqlalchemy import models
 from glance.image_cache import ImageCache
 from oslo_config import cfg
 from oslo_db import exception as db_exception
+from oslo_log import log as logging
 from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
 from routes.middleware import is_form_post
 from sqlalchemy.engine import Connection
 
+from glare_murano import images
 from glare_murano.glance import image_policies
-from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
+from glare_murano.service import retries
+from glare_murano.service.refusals import RefusedRequest, conflict, forbidden, not_found
 
 Result = TypeVar("Result")
 
-# Seconds for which a transaction is tried again while other transactions are in its way.
-_RETRY_SECONDS = 10
 
 QUEUED = "queued"
 # The status of an image whose data is being staged, or waits for its import.
@@ -60,6 +61,8 @@ _LOCK = "os_glance_import_task"
 # The property by which a request claims an image, to stage or import its data; see ``claimed``. No
 # API can write properties with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
+# The property of a package that a request deletes; see ``api/image_deletions.py``.
+DELETION = "os_glance_murano_deletion"
 # Properties that exist only during a staging or an import.
 PROGRESS = (
     _LOCK,
@@ -73,14 +76,20 @@ PROGRESS = (
 DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
 # Attributes from which the id of a package follows.
 _FIXED = ("name", "owner")
+# Attributes whose changes may publish, remove or hide a package.
+_GUARDED = ("visibility", "status")
 # Attributes that a save writes only if its request has changed them.
 _KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *DATA_ATTRIBUTES)
 # The status of a deleted image, or location, and of one whose data the scrubber deletes later.
 _DELETED, _PENDING_DELETE = "deleted", "pending_delete"
 
 _add_image = glance.db.ImageRepo.add
+_run_task = domain.Task.run
+_remove_member = glance.db.ImageMemberRepo.remove
+_save_member = glance.db.ImageMemberRepo.save
 _list_images = glance.db.ImageRepo.list
 _remove_image = glance.db.ImageRepo.remove
+_delete_image = glance.domain.Image.delete
 _cache_image = ImageCache.get_caching_iter
 _load_image = glance.db.ImageRepo._format_image_from_db
 _values_of_image = glance.db.ImageRepo._format_image_to_db
@@ -95,6 +104,8 @@ _locations = models.ImageLocation.__table__
 _parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag.__table__)
 
 
+LOG = logging.getLogger(__name__)
+
 # Policies for an image -> the methods of Glance's policy class.
 _POLICY_METHODS = {
     image_policies.DEACTIVATE: "deactivate_image",
@@ -102,6 +113,12 @@ _POLICY_METHODS = {
 }
 # Roles that callers may have although no rule names them.
 _ROLES = {"admin", "manager", "member", "reader", "service"}
+
+# The names of the properties that the thread's running save of a package changes; see
+# ``_KeptProperties``.
+_saving = threading.local()
+# The thread's open session, whose transaction the functions of Glance join; see ``writing``.
+_joined = threading.local()
 
 # Another request has claimed the image; see ``claimed``.
 Claimed = exception.Duplicate
@@ -114,7 +131,9 @@ class ImportRefused(exception.UploadException):  # type: ignore[misc]
 
 
 def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
-    """Return whether another process has the staged data; Glance passes imports to that process.
+    """Return whether another process of Glance has an image's staged data.
+
+    Glance passes a request to import the image on to that process.
 
     :param properties: the properties of the image.
     """
@@ -123,7 +142,7 @@ def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
 
 
 def find_counted(properties: Iterable[str]) -> frozenset[str]:
-    """Return the names of those properties that Glance's quota counts."""
+    """Return the names of the properties that count for Glance's quota; Glance's own do not."""
     reserved = api_common.GLANCE_RESERVED_NS
     return frozenset(name for name in properties if not name.startswith(reserved))
 
@@ -131,8 +150,8 @@ def find_counted(properties: Iterable[str]) -> frozenset[str]:
 def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
     """Write properties of an image during its import, without a check of permissions.
 
-    :param drop: names of properties to delete.
-    :raises glance.common.exception.Conflict: if the image has another status by now.
+    :param drop: the names of properties to delete.
+    :raises glance.common.exception.Conflict: if the status of the image is not ``importing``.
     """
     database, admin = glance.db.get_api(), context.get_admin_context()
     written = {"properties": dict(values)}
@@ -144,7 +163,7 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 
 @contextlib.contextmanager
 def claimed(image_id: str) -> Iterator[None]:
-    """Claim an image for a request to stage or import its data.
+    """Claim an image for a request to stage or import its data, until the ``with`` statement ends.
 
     :raises Claimed: if another request has claimed the image.
     :raises RefusedRequest: if another request has deleted the image.
@@ -165,10 +184,10 @@ def claimed(image_id: str) -> Iterator[None]:
 
 
 def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | None:
-    """Return when the task of a running import last made progress, in UTC.
+    """Return the time at which the task of a running import last made progress.
 
     :param properties: the properties of the image.
-    :returns: None if no task imports the image.
+    :returns: the time in UTC; None if no task imports the image.
     """
     try:
         task = glance.db.get_api().task_get(context.get_admin_context(), properties[_LOCK])
@@ -186,8 +205,9 @@ def routed_path(path: str) -> str:
 def routed_method(request: webob.Request) -> str:
     """Return the method of a request as Glance's router reads it.
 
-    The value of ``_method`` in the URL wins. Without that name in the URL, its value in an HTML
-    form wins. A body can be a form and JSON at once.
+    The router takes the method from the parameter ``_method`` in the URL. If the URL has no such
+    parameter, the router looks for it in the body of an HTML form. The same body can be read as a
+    form and as JSON.
     """
     try:
         preferred = _sent_values(request).get("_method")
@@ -197,7 +217,7 @@ def routed_method(request: webob.Request) -> str:
 
 
 def _sent_values(request: webob.Request) -> Mapping[str, Any]:
-    """Return the values among which Glance's router looks for ``_method``."""
+    """Return the parameters, of the URL or a form, in which Glance's router finds ``_method``."""
     values: Mapping[str, Any] = {}
     # The router looks for the name as written, before any decoding.
     if "_method" in request.query_string:
@@ -210,10 +230,10 @@ def _sent_values(request: webob.Request) -> Mapping[str, Any]:
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:
-    """Return whether Glance lets a caller change an image."""
-    images = gateway.Gateway(policy_enforcer=request_context.policy_enforcer)
+    """Return whether a caller can see an image, and may change it by Glance's policies."""
+    gateways = gateway.Gateway(policy_enforcer=request_context.policy_enforcer)
     try:
-        image = images.get_repo(request_context).get(image_id)
+        image = gateways.get_repo(request_context).get(image_id)
     except exception.NotFound:
         return False
     return bool(_policy(request_context, image).check(image_policies.MODIFY_IMAGE))
@@ -225,10 +245,12 @@ def staged_file(image_id: str) -> pathlib.Path:
 
 
 def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
-    """Delete the files of a killed import from file stores, which refuse to overwrite files.
+    """Delete the files that a killed import has left in file stores.
 
-    :param image_id: the id of an image without data, which this process imports.
-    :param stores: the identifiers of the stores to import to.
+    Such a store refuses to overwrite a file, so the next import would fail.
+
+    :param image_id: the id of an image that has no data, and that this process imports.
+    :param stores: the identifiers of the stores that receive the data; None for no store.
     """
     for store in filter(None, stores):
         found = glance_store.get_store_from_store_identifier(store)
@@ -238,7 +260,7 @@ def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
 
 
 def _directories(store: Any) -> Iterator[pathlib.Path]:
-    """Yield the directories of a store of files."""
+    """Yield the directories of a file store."""
     if store.multiple_datadirs:
         for paths in store.priority_data_map.values():
             yield from map(pathlib.Path, paths)
@@ -252,8 +274,14 @@ def property_quota() -> int:
 
 
 def python() -> str:
-    """Return the path of Python for child processes; in uWSGI, ``sys.executable`` is uWSGI."""
+    """Return the path of the Python interpreter that runs child processes.
+
+    ``sys.executable`` is not enough: in uWSGI, it is the path of uWSGI.
+    """
     return cfg.CONF.wsgi.python_interpreter or sys.executable
+
+
+BUSY = "other requests are changing these packages; try again"
 
 
 class ImagesBusy(Exception):
@@ -261,59 +289,130 @@ class ImagesBusy(Exception):
 
 
 def keep_properties_through_saves(names: Collection[str]) -> None:
-    """Let Glance neither write nor delete the named properties when it saves an image.
+    """Make Glance leave the named properties alone when it saves an image.
 
-    Glance reads all properties of an image, and writes all of them back. A change by another
-    request in between would be lost.
+    Glance reads all properties of an image, and later writes all of them back. Without this
+    change, a property that another request has changed in between would get its old value again.
     """
-    glance.db.IMAGE_ATOMIC_PROPS.update(names)
+    glance.db.IMAGE_ATOMIC_PROPS = _KeptProperties({*glance.db.IMAGE_ATOMIC_PROPS, *names})
 
 
-def _refused(request_context: Any, message: str) -> exception.Forbidden:
-    """Return an error for Glance, and keep the refusal in the context; see ``find_refusal``."""
-    request_context.murano_refusal = forbidden(message)
-    return exception.Forbidden(message)
+class _KeptProperties(frozenset[str]):
+    """The names of the properties that Glance leaves alone when it saves an image.
+
+    While Glance saves a package, the set also contains every property that the request has not
+    changed. So a save of one property does not undo another request's change of another property.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        changed = getattr(_saving, "changed", None)
+        return super().__contains__(name) or (changed is not None and name not in changed)
+
+
+def _refused(request_context: Any, refusal: RefusedRequest) -> exception.Forbidden:
+    """Return an error for Glance, and store the refusal in the request's context.
+
+    ``find_refusal`` reads it there.
+    """
+    request_context.murano_refusal = refusal
+    return exception.Forbidden(str(refusal))
 
 
 def find_refusal(request_context: Any) -> RefusedRequest | None:
-    """Return the refusal that this module has kept in the context of a request, if any.
+    """Return the refusal that this module has stored in a request's context; None without one.
 
-    Glance answers a refusal below its API as a web page, so a filter answers it instead.
+    Glance would answer an error of its database layer with a web page, so a filter answers with
+    the refusal instead.
     """
     refusal: RefusedRequest | None = getattr(request_context, "murano_refusal", None)
     return refusal
 
 
+def keep_headers(request_context: Any, is_override: bool, unchanged: str) -> None:
+    """Store the values of headers in a request's context, for checks in Glance's database layer.
+
+    :param is_override: whether the request overrides the checks of requirements.
+    :param unchanged: the value of the header ``preconditions.HEADER``; empty without the header.
+    """
+    request_context.murano_override = is_override
+    request_context.murano_unchanged = unchanged
+
+
+def is_override(request_context: Any) -> bool:
+    """Return whether a request overrides the checks of requirements."""
+    return bool(getattr(request_context, "murano_override", False))
+
+
+def unchanged(request_context: Any) -> str:
+    """Return the value of a request's header ``preconditions.HEADER``; empty without the header."""
+    return str(getattr(request_context, "murano_unchanged", ""))
+
+
 class _ImageValues(dict[str, Any]):
-    """Values of an image to save; a missing value reads as None, since Glance may read it."""
+    """The values of an image that are saved; any other value, if Glance reads it, is None."""
 
     def __missing__(self, name: str) -> None:
         return None
 
 
 def _comparable(image: Any) -> dict[str, Any]:
-    """Return the attributes in ``_KEPT``, with a copy of each list that Glance changes in place.
+    """Return the values of the attributes in ``_KEPT``, to compare them with later values.
 
-    The URLs of locations are not encrypted, since encrypting a URL twice gives two strings.
+    Locations are copied, since Glance changes them in place. Their URLs are plain: encrypted URLs
+    cannot be compared, since encrypting a URL twice gives two strings.
     """
     kept = {name: getattr(image, name) for name in _KEPT}
     return {**kept, "locations": [dict(location) for location in image.locations]}
 
 
-def keep_attributes_through_saves(container_format: str) -> None:
-    """Let Glance write some attributes of an image only if the request has changed them.
+def _remember(image: Any) -> None:
+    """Store the present attributes and properties of an image in it, to find later changes."""
+    base = getattr(image, "base", image)
+    base.loaded_values = _comparable(image)
+    base.loaded_properties = _properties_of(image)
 
-    Otherwise Glance writes back what it has read before, as with properties. A package could lose
-    its visibility, or the status and the data that an import has given it. For the same reason, no
-    saved image gets or loses the format: with data stored meanwhile, the image would become a
-    package with unchecked data. A package keeps its name and owner, since its id follows from them.
 
-    :param container_format: the format of packages; other images are saved as before.
+def _properties_of(image: Any) -> dict[str, str]:
+    # Glance's mapping itself yields no names.
+    return {name: image.extra_properties[name] for name in image.extra_properties.keys()}  # noqa: SIM118
+
+
+def _changed_properties(image: Any) -> set[str] | None:
+    """Return the names of the properties that a request has changed; None for a new image."""
+    loaded = getattr(getattr(image, "base", image), "loaded_properties", None)
+    if loaded is None:
+        return None
+    now = _properties_of(image)
+    return {name for name in {*loaded, *now} if loaded.get(name) != now.get(name)}
+
+
+# A guard takes the context of a request, the id of a package, its changes, and a function that
+# writes the changes. It calls the function in a transaction that has checked the changes, or not at
+# all.
+_Write = Callable[[], None]
+GuardSave = Callable[[Any, str, Mapping[str, Any], _Write], None]
+GuardMember = Callable[[Any, str, str, str, _Write], None]
+
+
+def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> None:
+    """Make Glance save an attribute of a package only if the request has changed the attribute.
+
+    Glance itself writes back all values that it has read before. So a package could lose its
+    visibility, or the status and the data that an import has given it meanwhile.
+
+    A saved image neither gets nor loses the container format of packages. If data was stored
+    meanwhile, the image would become a package with unchecked data. A package keeps its name and
+    owner, since its id follows from them.
+
+    :param container_format: the container format of packages; other images are saved as before.
+    :param guard: a function that checks and writes a save that activates or deactivates a package,
+        changes its visibility, or has the header ``preconditions.HEADER``. It takes the request's
+        context, the id, the changed attributes, and the function that writes the save.
     """
 
     def load(repository: Any, *row: Any) -> Any:
         image = _load_image(repository, *row)
-        image.loaded_values = _comparable(image)
+        _remember(image)
         return image
 
     def values_of(repository: Any, image: Any) -> dict[str, Any]:
@@ -326,34 +425,105 @@ def keep_attributes_through_saves(container_format: str) -> None:
         if len(formats) > 1:
             raise _refused(
                 repository.context,
-                f"only a new image can have the container format {container_format}, and such an "
-                f"image keeps it; create another image",
+                forbidden(
+                    f"only a new image can have the container format {container_format}, and such "
+                    f"an image keeps it; create another image"
+                ),
             )
         now = _comparable(image)
         kept = {name for name in loaded if loaded[name] == now[name]}
         if changed := [name for name in _FIXED if name in loaded.keys() - kept]:
             raise _refused(
                 repository.context,
-                f"the {' and the '.join(changed)} of a package cannot be changed, since the id of "
-                f"its image follows from both; publish another package from its archive",
+                forbidden(
+                    f"the {' and the '.join(changed)} of a package cannot be changed, since the id "
+                    f"of its image follows from both; publish another package from its archive"
+                ),
             )
         return _ImageValues({name: value for name, value in values.items() if name not in kept})
 
     def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
-        _save_image(repository, image, *arguments, **options)
+        is_package = image.container_format == container_format
+        write = functools.partial(_save_image, repository, image, *arguments, **options)
+        changes = _guarded_changes(image) if is_package else {}
+        _saving.changed = _changed_properties(image) if is_package else None
+        if changes or (is_package and unchanged(repository.context)):
+            guarding = functools.partial(guard, repository.context, image.image_id, changes)
+            _guard(repository.context, guarding, write)
+        else:
+            write()
         # The same image may be saved again: then only later changes are written.
-        getattr(image, "base", image).loaded_values = _comparable(image)
+        _remember(image)
 
     glance.db.ImageRepo._format_image_from_db = load
     glance.db.ImageRepo._format_image_to_db = values_of
     glance.db.ImageRepo.save = save
 
 
-def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]], None]) -> None:
-    """Check each new image before any request or task adds it to the database.
+def _guarded_changes(image: Any) -> dict[str, Any]:
+    """Return those changed attributes of a package for which the guard must be called.
 
-    :param check: takes Glance's context, the attributes of ``glance.domain.Image``, and the
-        properties. It raises ``RefusedRequest``, which is answered with 403 and the message.
+    These are the visibility, and the status of a package that is activated or deactivated.
+    """
+    loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+    now = {name: getattr(image, name) for name in _GUARDED if name in loaded}
+    changes = {name: value for name, value in now.items() if value != loaded[name]}
+    statuses = {loaded.get("status"), image.status}
+    if statuses != {images.ACTIVE, images.DEACTIVATED}:
+        # All other changes are those of an import or a deletion.
+        changes.pop("status", None)
+    return changes
+
+
+def _guard(request_context: Any, guard: Callable[[_Write], None], write: _Write) -> None:
+    """Call a guard with a function that writes a change; turn its refusal into Glance's error.
+
+    :raises glance.common.exception.Forbidden: if the change is refused.
+    """
+    try:
+        guard(write)
+    except (ImagesBusy, exception.Conflict) as error:
+        # Glance itself would answer 500 if the image has another status by now.
+        raise _refused(request_context, conflict(BUSY)) from error
+    except RefusedRequest as refusal:
+        raise _refused(request_context, refusal) from refusal
+
+
+def guard_members(container_format: str, guard: GuardMember) -> None:
+    """Make Glance call a function that checks and writes each change of a package's members.
+
+    :param container_format: the container format of packages; members of other images change as
+        before.
+    :param guard: the function. It takes the request's context, the id of the package, the member,
+        the member's new status (empty for a removed member), and the function that writes the
+        change.
+    """
+
+    def change(repository: Any, member: Any, status: str, write: _Write) -> None:
+        if repository.image.container_format != container_format:
+            write()
+            return
+        image_id, member_id = repository.image.image_id, member.member_id
+        guarding = functools.partial(guard, repository.context, image_id, member_id, status)
+        _guard(repository.context, guarding, write)
+
+    def remove(repository: Any, member: Any) -> None:
+        change(repository, member, "", functools.partial(_remove_member, repository, member))
+
+    def save(repository: Any, member: Any, *arguments: Any, **options: Any) -> None:
+        write = functools.partial(_save_member, repository, member, *arguments, **options)
+        change(repository, member, member.status, write)
+
+    glance.db.ImageMemberRepo.remove = remove
+    glance.db.ImageMemberRepo.save = save
+
+
+def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]], None]) -> None:
+    """Make Glance check each new image before any request or task adds it to the database.
+
+    :param check: a function that takes Glance's context, the attributes of
+        ``glance.domain.Image``, and the properties. It raises ``RefusedRequest`` to refuse the
+        image; the answer then has the status 403 and the message.
     """
 
     def add(repository: Any, image: Any) -> None:
@@ -363,16 +533,16 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
         try:
             check(repository.context, attributes, properties)
         except RefusedRequest as refusal:
-            raise _refused(repository.context, str(refusal)) from refusal
+            raise _refused(repository.context, refusal) from refusal
         _add_image(repository, image)
 
     glance.db.ImageRepo.add = add
 
 
 def hide_markers() -> None:
-    """Let a list whose marker is a hidden image fail as if that image did not exist.
+    """Make Glance treat a hidden image that is the marker of a list like a missing image.
 
-    Glance itself answers 403, which reveals to anybody that the image exists.
+    Glance itself answers 403 for a hidden image, which reveals to anybody that the image exists.
     """
 
     def list_after(repository: Any, marker: str | None = None, **options: Any) -> Any:
@@ -385,11 +555,12 @@ def hide_markers() -> None:
 
 
 def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
-    """Keep drafts out of Glance's cache, since a new draft may get the id of a deleted one.
+    """Make Glance keep the data of drafts out of its cache.
 
-    A process that deletes an image removes the data from its own cache only.
+    A new draft may get the id of a deleted draft. A process that deletes an image removes the data
+    from its own cache only, so another process could serve the data of the deleted draft.
 
-    :param is_draft: returns whether the image with an id is a draft of a package.
+    :param is_draft: a function that returns whether an image, given by its id, is a draft.
     """
 
     def cache(image_cache: Any, image_id: str, checksum: str | None, data: Any) -> Any:
@@ -400,48 +571,88 @@ def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
     ImageCache.get_caching_iter = cache
 
 
-def remove_drafts_for_good(container_format: str, published: str) -> None:
-    """Let Glance remove a package in one transaction, and leave no row of a draft.
+def remove_drafts_for_good(
+    container_format: str, was_published: Callable[[Iterable[tuple[str, str]]], bool]
+) -> None:
+    """Make Glance remove a package in one transaction, and remove the rows of a draft as well.
 
-    Glance itself takes two transactions, and keeps the row of a deleted image. A process that is
-    killed between them would leave an image that can be neither used nor deleted.
+    Glance itself needs two transactions. A process that is killed between them would leave an image
+    that can be neither used nor deleted. Glance also keeps the row of every deleted image, so the
+    version of a deleted draft could not be published.
 
-    :param container_format: the format of packages; other images are removed as before.
-    :param published: the property that each published package has.
+    :param container_format: the container format of packages; other images are removed as before.
+    :param was_published: a function that returns whether a package with these properties was ever
+        published.
     """
 
     def remove(repository: Any, image: Any) -> None:
         if image.container_format != container_format:
             _remove_image(repository, image)
             return
-        if not image.extra_properties.get(published):
+        if not was_published(_properties_of(image).items()):
             _delete_remaining_data(repository.context, image)
-        retry(functools.partial(_remove_package, repository, image, published))
+        retry(functools.partial(_remove_package, repository, image, was_published))
 
     glance.db.ImageRepo.remove = remove
 
 
-def _remove_package(repository: Any, image: Any, published: str) -> None:
-    # Glance's own transactions join this one.
-    with database_api.session_for_write() as session:
+def guard_deletions(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Make Glance refuse to delete a release that is still in the catalogue.
+
+    The filter takes a release out of the catalogue before Glance deletes it, except for a request
+    that Glance refuses, such as the deletion of a protected image. Another request may remove the
+    protection between both. Glance itself checks the protection only here.
+
+    :param is_release: a function that returns whether an image with these properties is a release.
+    """
+
+    def delete(image: Any) -> None:
+        if not image.protected and is_release(image.extra_properties):
+            raise exception.Forbidden(BUSY)
+        _delete_image(image)
+
+    glance.domain.Image.delete = delete
+
+
+def _remove_package(
+    repository: Any, image: Any, was_published: Callable[[Iterable[tuple[str, str]]], bool]
+) -> None:
+    with writing() as connection:
+        properties = _lock_rows(connection, image.image_id)
         _remove_image(repository, image)
-        session.flush()
-        connection = session.connection()
-        # Glance has locked the image, and has only marked its properties as deleted. The properties
-        # are locked, too: otherwise MariaDB may not show what the last publication has written.
-        columns = (_properties.c.name, _properties.c.value)
-        rows = sa.select(*columns).where(_properties.c.image_id == image.image_id)
-        if not any(n == published and v for n, v in connection.execute(rows.with_for_update())):
+        _joined.session.flush()
+        if not was_published(properties):
             for part in _parts:
                 connection.execute(sa.delete(part).where(part.c.image_id == image.image_id))
             connection.execute(sa.delete(_images).where(_images.c.id == image.image_id))
 
 
-def _delete_remaining_data(request_context: Any, image: Any) -> None:
-    """Delete the data that Glance has left in the stores.
+def _lock_rows(connection: Connection, image_id: str) -> list[tuple[str, str]]:
+    """Lock all rows of an image, and return its properties, including deleted properties.
 
-    Glance leaves the data to its scrubber, which needs the rows of the image. The owner of a
-    deactivated image does not see the locations, so Glance would never delete the data.
+    An import adds and deletes properties in other transactions. Glance fails to delete an image if
+    a property that it has read is missing by then.
+
+    :returns: the names and values of the properties.
+    """
+    is_image = _images.c.id == image_id
+    if connection.dialect.name == "sqlite":
+        connection.execute(sa.update(_images).where(is_image).values(status=_images.c.status))
+    connection.execute(sa.select(_images.c.id).where(is_image).with_for_update()).all()
+    for part in _parts:
+        rows = sa.select(part.c.image_id).where(part.c.image_id == image_id)
+        connection.execute(rows.with_for_update()).all()
+    columns = (_properties.c.name, _properties.c.value)
+    found = connection.execute(sa.select(*columns).where(_properties.c.image_id == image_id))
+    return [(row.name, row.value) for row in found]
+
+
+def _delete_remaining_data(request_context: Any, image: Any) -> None:
+    """Delete the data of an image that Glance would leave in the stores.
+
+    Glance can leave the data to its scrubber, which needs the rows of the image. If the owner
+    deletes a deactivated image, Glance never deletes the data, since it hides the image's locations
+    from the owner.
     """
     found = glance.db.get_api().image_get(
         context.get_admin_context(), image.image_id, force_show_deleted=True
@@ -455,10 +666,10 @@ def _delete_remaining_data(request_context: Any, image: Any) -> None:
 
 
 def read_protections_in_turn() -> None:
-    """Let the threads of a process read the file of property protections in turn.
+    """Make the threads of Glance's process read the file of property protections one by one.
 
-    Glance reads the file for each request into an object that all threads share. Two threads that
-    read at once see half of the file, and a request ends with 500 or 403.
+    Glance reads the file for each request, into an object that all threads share. If two threads
+    read at once, one of them may find half of the rules, and its request ends with 500 or 403.
     """
     property_utils.PropertyRules._load_rules = _load_protections_alone
 
@@ -480,9 +691,53 @@ def reading() -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def writing() -> Iterator[Connection]:
-    """Open a transaction to change Glance's database; an error rolls the changes back."""
+    """Open a transaction to change Glance's database; an error rolls the changes back.
+
+    If this thread calls functions of Glance's database layer meanwhile, they join the transaction.
+    """
     with database_api.session_for_write() as session:
-        yield session.connection()
+        _joined.session = session
+        try:
+            yield session.connection()
+        finally:
+            _joined.session = None
+
+
+def log_lost_tasks() -> None:
+    """Make Glance log each error that ends a task.
+
+    Glance runs tasks in threads, and loses an error that occurs outside of the task's flow. For
+    example, SQLite may be locked when Glance marks a task as begun.
+    """
+
+    def run(task: Any, executor: Any) -> None:
+        try:
+            _run_task(task, executor)
+        except Exception:
+            LOG.exception("Task %s (%s) has failed", task.task_id, task.type)
+            raise
+
+    domain.Task.run = run
+
+
+def repeat_whole_transactions() -> None:
+    """Keep Glance's database functions from repeating only their part of a joined transaction.
+
+    After a deadlock, the database rolls back the whole transaction, and releases its locks.
+    Glance's function that has failed would repeat only its own statements. ``retry`` repeats the
+    whole transaction instead.
+    """
+    for name in ("image_update", "image_destroy"):
+        setattr(database_api, name, _repeated_alone(getattr(database_api, name)))
+
+
+def _repeated_alone(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        is_joined = getattr(_joined, "session", None) is not None
+        return (function.__wrapped__ if is_joined else function)(*arguments, **options)
+
+    return call
 
 
 def notify(image_ids: Iterable[str]) -> None:
@@ -500,7 +755,10 @@ def notify(image_ids: Iterable[str]) -> None:
 
 
 def send(event_type: str, payload: Mapping[str, Any]) -> None:
-    """Send a notification of this project, unless ``disabled_notifications`` has its type."""
+    """Send a notification of this project, unless ``disabled_notifications`` lists its type.
+
+    :param event_type: the type of the notification, such as ``package.yank``.
+    """
     sender = _notifier()
     if cfg.CONF.oslo_messaging_notifications.driver:
         notifier._send_notification(sender.info, event_type, payload)
@@ -513,26 +771,18 @@ def _notifier() -> Any:
 
 
 def retry(function: Callable[[], Result]) -> Result:
-    """Call a function again, for some seconds, while other transactions are in its way.
+    """Call a function; repeat the call, for some seconds, while other transactions are in its way.
 
-    :raises ImagesBusy: if they are still in its way after that time.
+    :returns: the result of the function.
+    :raises ImagesBusy: if other transactions are still in the way.
     """
-    end = time.monotonic() + _RETRY_SECONDS
-    while True:
-        try:
-            return function()
-        except (ImagesBusy, db_exception.DBError) as error:
-            if not _is_busy(error):
-                raise
-            if time.monotonic() > end:
-                raise ImagesBusy from error
-            time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
+    return retries.while_busy(ImagesBusy)(function)()
 
 
-def _is_busy(error: Exception) -> bool:
-    # SQLite may refuse to write in a transaction that has read before.
-    is_known = isinstance(error, ImagesBusy | db_exception.DBDeadlock)
-    return is_known or "database is locked" in str(error)
+def configuration_file() -> pathlib.Path | None:
+    """Return the path of ``glance-api.conf``; None if Glance reads no such file."""
+    files = [pathlib.Path(name).absolute() for name in cfg.CONF.config_file or ()]
+    return next((file for file in files if file.name == "glance-api.conf"), None)
 
 
 def container_formats() -> list[str]:
@@ -548,7 +798,7 @@ def import_plugins() -> list[str]:
 
 
 def conversion_format() -> str:
-    """Return the disk format to which the import plug-in ``image_conversion`` converts."""
+    """Return the disk format to which Glance's plug-in ``image_conversion`` converts images."""
     module = "glance.async_.flows.plugins.image_conversion"
     cfg.CONF.import_opt("output_format", module, "image_conversion")
     return str(cfg.CONF.image_conversion.output_format)
@@ -562,7 +812,9 @@ def protection_file() -> str:
 def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Find callers whom the property protections allow to write properties.
 
-    :returns: for each, the caller's roles, the action and the name of the property.
+    :param names: the names of the properties.
+    :returns: for each permission, the caller's roles, the action (``create``, ``update`` or
+        ``delete``), and the name of the property.
     :raises InvalidProtections: if the protections cannot be read.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
@@ -578,10 +830,11 @@ def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
-    """Find the policy rules that allow any caller to change a new image of the caller's project.
+    """Find policy rules that permit some caller to change a new image of the caller's project.
 
-    :param rules: the names of the rules to try.
-    :returns: the name of such a rule -> roles of a caller whom it allows the change.
+    :param rules: the names of the rules to evaluate.
+    :param container_format: the container format of the image.
+    :returns: the name of each such rule -> the roles of a caller whom the rule permits the change.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()
@@ -595,9 +848,9 @@ def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str
 
 
 def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
-    """Return contexts of callers: one caller for each single role, and one caller with all roles.
+    """Return contexts of example callers: one for each role, and one with all roles.
 
-    :param roles: further roles, besides the usual ones and those in the policy.
+    :param roles: roles to try besides the usual roles and the roles that the policy names.
     """
     enforcer.load_rules()
     named = re.findall(r"\brole:([^\s()%]+)", " ".join(map(str, enforcer.rules.values())))
@@ -611,7 +864,7 @@ def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
 
 
 def may_list(request_context: Any) -> bool:
-    """Return whether the caller of a request may list images, by Glance's policies."""
+    """Return whether Glance's policies permit the caller of a request to list images."""
     return bool(_policy(request_context, {}).check(image_policies.GET_IMAGES))
 
 
@@ -621,17 +874,13 @@ def may(
     attributes: Mapping[str, Any],
     properties: Mapping[str, str],
 ) -> bool:
-    """Return whether the caller may do something with an image, by Glance's policies.
+    """Return whether Glance's policies permit the caller an action on an image.
 
-    :param action: one of ``image_policies``.
-    :param attributes: the attributes of ``glance.domain.Image``.
+    :param action: a constant of ``image_policies``.
+    :param attributes: the values of the attributes of ``glance.domain.Image``.
     """
     image = domain.Image(extra_properties=dict(properties), **attributes)
     policy = _policy(request_context, image)
-    if action in (image_policies.DELETE_MEMBER, image_policies.MODIFY_MEMBER):
-        enforcer = request_context.policy_enforcer
-        members = api_policy.MemberAPIPolicy(request_context, image, enforcer=enforcer)
-        return bool(policy.check(image_policies.GET_IMAGE) and members.check(action))
     if action == image_policies.PUBLICIZE_IMAGE:
         return bool(policy.check("update_property", "visibility", "public"))
     if action == image_policies.YANK:
@@ -666,6 +915,6 @@ def load(request_context: Any, url: str, store: str | None) -> Iterator[bytes]:
 
 
 def _plain_url(url: str) -> str:
-    """Return the plain URL of a location; the database may have an encrypted URL."""
+    """Return the plain URL of a location, whose URL in the database may be encrypted."""
     key = cfg.CONF.metadata_encryption_key
     return str(crypt.urlsafe_decrypt(key, url)) if key else url

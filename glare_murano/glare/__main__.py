@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands ``glare-murano-server`` and ``glare-murano-manage``."""
+"""The commands ``glare-murano-server``, ``glare-murano-manage`` and ``glare-murano-status``."""
 
 import importlib
 import sys
@@ -19,11 +19,19 @@ def main() -> int:
 
 
 def manage() -> int:
-    """Run a command for operators.
+    """Run ``glare-murano-manage``, the command for operators.
 
     :returns: the exit code, 1 if Glare is not installed.
     """
     return _run("manage")
+
+
+def status() -> int:
+    """Run ``glare-murano-status``, which checks the settings of Glare.
+
+    :returns: the exit code, 1 if Glare is not installed.
+    """
+    return _run("status")
 
 
 def _run(name: str) -> int:
@@ -31,7 +39,9 @@ def _run(name: str) -> int:
         module = importlib.import_module(f"glare_murano.glare.{name}")
     except ModuleNotFoundError as error:
         print(
-            f"glare-murano-{name}: {error}; run pip install 'glare-murano[glare]'", file=sys.stderr
+            f"glare-murano-{name}: {error}; in a clone of glare-murano, run pip install "
+            "-c constraints.txt '.[glare]'",
+            file=sys.stderr,
         )
         return 1
     exit_code: int = module.main()

@@ -7,7 +7,6 @@ archive, and activates the artifact. The server reads all other fields from the
 archive. Glare's option ``custom_artifact_types_modules`` names this module.
 """
 
-from collections.abc import Mapping
 from typing import Any, Self, cast
 
 from glare.common import exception
@@ -17,9 +16,10 @@ from glare.objects import base
 from glare.objects.meta import validators, wrappers
 from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from glare_murano import fields as table
+from glare_murano import preconditions
 from glare_murano.glare import (
     field_types,
     lifecycle_checks,
@@ -30,11 +30,15 @@ from glare_murano.glare import (
     uploads,
 )
 from glare_murano.glare.db import transactions
-from glare_murano.glare.db.glare_database import snapshot
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
-from glare_murano.package.manifest import check_full_name
-from glare_murano.service import notifications
+from glare_murano.package.manifest import check_fqn
+from glare_murano.service import budgets, notifications
+from glare_murano.service.database import Viewer
+from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.release_changes import DELETED, ReleaseChange
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -73,8 +77,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     }
 
     artifact_type_opts = options.OPTIONS
-    # All fields as they were before the JSON patch that is being applied.
-    _before_patch: Mapping[str, Any] | None = None
+    # The artifact as it was before the JSON patch that is being applied.
+    _before_patch: Self | None = None
 
     @classmethod
     def get_type_name(cls) -> str:
@@ -88,7 +92,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def get_max_blob_size(cls, field_name: str) -> int:
-        """Return the largest size of an upload in bytes; Glare's quotas may be smaller."""
+        """Return the largest size of an uploaded archive in bytes.
+
+        Glare calls this method, and may have a quota that is smaller.
+        """
         return uploads.limits().archive_size
 
     @classmethod
@@ -97,7 +104,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Artifact:
         """Return an artifact; cancel its upload if the upload has expired.
 
-        While an upload is running, a request that starts another upload is refused.
+        :raises glare.common.exception.Conflict: if the request starts an upload to the artifact
+            while another upload is running.
         """
         request_state.check_filtered(context)
         state = request_state.of(context)
@@ -117,10 +125,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def list(
         cls, context: RequestContext, filters: Any, marker: Any, limit: Any, sort: Any, *rest: bool
     ) -> Any:
-        """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack.
+        """List artifacts.
 
-        Glare calls this method or ``show`` for every request. If the request creates an artifact,
-        Glare gives no limit, and needs only the number of artifacts.
+        Glare calls this method or ``show`` for every request. For a request that creates an
+        artifact, Glare gives no limit, and needs only the number of artifacts.
+
+        :raises glare.common.exception.BadRequest: if a page after the first is sorted by
+            ``activated_at``, which drafts lack.
         """
         request_state.check_filtered(context)
         if limit is None:
@@ -149,22 +160,50 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return list_filters.parse(filters, super()._parse_filter_values)
 
     def save(self, context: RequestContext) -> Artifact:
-        """Save a patch, unless another request has changed the artifact since it was read."""
-        before = self._before_patch or self.to_dict()
-        state = before["status"], before["visibility"], self.updated_at.replace(tzinfo=None)
+        """Save a JSON patch of the artifact, and return the artifact.
 
-        def check(_: Connection, row: Row) -> None:
-            if (row.status, row.visibility, row.updated_at) != state:
-                raise transactions.changed(row)
-
-        values = self.db_api._serialize_values(self.obj_changes_to_primitive())
-        saved = cast(
-            Artifact,
-            self.init_artifact(context, transactions.update(context, self.id, values, check)),
-        )
-        if saved.yanked != before["yanked"]:
+        :raises glare.common.exception.Conflict: if another request has changed the artifact since
+            it was read, or if a check of packages fails.
+        """
+        before = self._before_patch or self
+        saved = cast(Artifact, self.init_artifact(context, self._save(context, before)))
+        if saved.yanked != before.yanked:
             Notifier.notify(context, f"artifact:{notifications.yank_verb(saved.yanked)}", saved)
         return saved
+
+    @transactions.retry
+    def _save(self, context: RequestContext, before: Self) -> dict[str, Any]:
+        """Save a patch in a transaction that locks packages and checks the change first.
+
+        :param before: the artifact before the patch.
+        """
+        is_yanked = bool(self.yanked and not before.yanked)
+        change = ReleaseChange(before, self, before.status, self.status, is_yanked=is_yanked)
+        viewer = lifecycle_checks.viewer_of(context, [change])
+
+        def check(connection: Connection, locked: frozenset[str]) -> PackageLocks:
+            self._check_unchanged(connection, before)
+            _check_precondition(context, before)
+            return lifecycle_checks.check(context, viewer, [change], connection, locked)
+
+        values = self.db_api._serialize_values(self.obj_changes_to_primitive())
+        lock_and_check = transactions.prepare(check)
+        return transactions.update(context, self.id, values, lock_and_check)
+
+    def _check_unchanged(self, connection: Connection, before: Self) -> None:
+        """Check that no other request has changed the artifact since it was read.
+
+        :raises glare.common.exception.Conflict: if another request has changed the artifact.
+        """
+        row = transactions.read_state(connection, self.id)
+        state = (before.status, before.visibility, self.updated_at.replace(tzinfo=None))
+        budget = budgets.of_look_ups(SETTINGS)
+        database = GlareDatabase(connection, Viewer(None, False), budget)
+        found = database.find_requirements([self.id])
+        # MariaDB keeps whole seconds, in which another archive may have been uploaded.
+        is_same = found.get(self.id, {}) == before.requirements
+        if (row.status, row.visibility, row.updated_at) != state or not is_same:
+            raise transactions.changed(row)
 
     def to_notification(self) -> dict[str, Any]:
         """Return the content of a notification, with the user of the request."""
@@ -172,14 +211,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def delete(cls, context: RequestContext, af: Artifact) -> dict[str, Any]:
-        """Delete an artifact and its blobs, unless another request has changed its state.
+        """Delete an artifact and its blobs.
 
-        :returns: no blobs, since none are left for Glare to delete.
+        :returns: an empty mapping of blobs, so that Glare deletes nothing itself.
+        :raises glare.common.exception.Conflict: if another request has changed the artifact's state
+            or visibility, or if only this package satisfies requirements of active packages.
         """
+        change = ReleaseChange(af, af, af.status, DELETED)
+        viewer = lifecycle_checks.viewer_of(context, [change])
 
-        def check(_: Connection, row: Row) -> None:
+        def check(connection: Connection, locked: frozenset[str]) -> PackageLocks:
+            row = transactions.read_state(connection, af.id)
             if (row.status, row.visibility) != (af.status, af.visibility):
                 raise transactions.changed(row)
+            return lifecycle_checks.check(context, viewer, [change], connection, locked)
 
         uploads.delete_artifact(context, af.id, check)
         return {}
@@ -188,7 +233,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def update_blob(
         cls, context: RequestContext, af_id: str, field_name: str, values: dict[str, Any] | None
     ) -> Artifact | None:
-        """Begin, save or roll back the upload of an archive; refuse all other blobs."""
+        """Begin, save or roll back the upload of an archive, as ``values`` says.
+
+        Glare calls this method before and after it stores the data.
+
+        :param values: the metadata of the archive; None to roll the upload back.
+        :raises glare.common.exception.Forbidden: for any other blob than the archive.
+        """
         if field_name != table.ARCHIVE:
             raise exception.Forbidden(
                 f"{field_name} cannot be uploaded: it is taken from the archive"
@@ -210,79 +261,74 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Refuse an invalid name, and a name that belongs to others."""
+        """Check the name of a new artifact.
+
+        :raises glare.common.exception.BadRequest: if the name is not valid.
+        :raises glare.common.exception.Forbidden: if the name belongs to others.
+        """
         try:
-            check_full_name(af.name, table.MAX_NAME)
+            check_fqn(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
         lifecycle_checks.check_names(context, af)
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
-        """Refuse changes of the name, the version, and the contents of the package."""
-        after = manifest_mismatches.check_patch(af, json_patch)
-        if after.get("yanked") and not af.yanked:
-            lifecycle_checks.warn_of_yank(context, af)
-        af._before_patch = af.to_dict()
+        """Check that a patch changes neither name nor version, nor a field read from the archive.
+
+        :raises glare.common.exception.Forbidden: if the patch changes one of them.
+        """
+        manifest_mismatches.check_patch(af, json_patch)
+        af._before_patch = af.obj_clone()
 
     def obj_changes_to_primitive(self) -> dict[str, Any]:
-        """Return the changed fields; an empty ``yanked`` is None, for which no row is saved."""
+        """Return the changed fields, with None for an empty ``yanked``.
+
+        Glare saves no row for None, so a filter finds packages that are not yanked by the missing
+        row.
+        """
         changes: dict[str, Any] = super().obj_changes_to_primitive()
         if changes.get("yanked") == "":
             changes["yanked"] = None
         return changes
 
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
-        """Forget changes, except those by earlier operations of the same patch.
+        """Mark fields as unchanged, unless an earlier operation of the same patch has changed them.
 
         Glare calls this method for each field that an operation leaves unchanged, even if an
         earlier operation has changed the field.
         """
         before = self._before_patch
         if fields and before:
-            now = self.to_dict()
-            fields = [field for field in fields if now[field] == before[field]]
+            now, then = self.to_dict(), before.to_dict()
+            fields = [field for field in fields if now[field] == then[field]]
             if not fields:
                 return
         super().obj_reset_changes(fields, recursive)
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names and the requirements, and that no upload is running."""
+        """Check the names of a package, and that no upload is running; ``save`` checks the rest."""
         lifecycle_checks.check_names(context, af)
         uploads.check_idle(af)
-        with snapshot() as connection:
-            lifecycle_checks.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names and the requirements again."""
+        """Check the names of a package again; ``save`` checks the rest."""
         lifecycle_checks.check_names(context, af)
-        with snapshot() as connection:
-            lifecycle_checks.check_activation(context, connection, [af])
-            if af.visibility == "public":
-                lifecycle_checks.check_publication(context, connection, [af])
 
-    @classmethod
-    def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names, and that public packages satisfy the requirements."""
-        lifecycle_checks.check_names(context, af)
-        if af.visibility != "public":
-            with snapshot() as connection:
-                lifecycle_checks.check_publication(context, connection, [af])
-
-    @classmethod
-    def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the packages that depend on this one."""
-        lifecycle_checks.check_removal(context, af)
-
-    pre_delete_hook = pre_deactivate_hook
+    pre_publish_hook = pre_reactivate_hook
 
     @classmethod
     def pre_upload_hook(
         cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: Readable
     ) -> Readable:
-        """Return the uploaded archive for Glare to store, after its checks."""
+        """Read and check an uploaded archive.
+
+        :param fd: the body of the request.
+        :returns: the archive, which Glare stores.
+        :raises glare.common.exception.GlareException: if the archive is refused.
+        """
         try:
             return request_state.upload_of(context).receive(context, af, fd)
         except exception.GlareException:
@@ -292,6 +338,14 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.GlareException(
                 "the archive could not be read; see Glare's log"
             ) from error
+
+
+def _check_precondition(context: RequestContext, before: Artifact) -> None:
+    if changed := preconditions.find_changed(request_state.of(context).unchanged, before.to_dict()):
+        raise exception.Conflict(
+            f"another request has changed {changed} of {before.name} {before.version}; read the "
+            f"package again, and repeat the change"
+        )
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:

@@ -44,7 +44,9 @@ class StoreError(GlareMuranoError):
 class StoredBlob(NamedTuple):
     """An object in a store.
 
-    :ivar id: the id of its blob, which may consist of several objects.
+    :ivar id: the id of the blob to which the object belongs; a large blob has several objects.
+    :ivar size: the size of the object in bytes.
+    :ivar modified: when the object was written, in UTC.
     """
 
     id: str
@@ -72,8 +74,9 @@ def save(context: RequestContext, data: bytes, content_type: str) -> dict[str, A
 
 
 def delete(context: RequestContext, urls: Iterable[str]) -> int:
-    """Delete from the store blobs that have no row, and log failures.
+    """Delete blobs from their stores, and log failures.
 
+    :param urls: the URLs of blobs that have no row in the database.
     :returns: how many blobs could not be deleted.
     """
     failed = 0
@@ -94,9 +97,10 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
     The stores are listed before the database is read. So a listed blob that has no row is an
     orphan, or belongs to an upload that is still running.
 
-    :param now: the time at which expired uploads were cancelled. An upload that expires later may
-        still make progress.
-    :returns: the orphans, and the number of blobs that may belong to running uploads.
+    :param now: the time at which expired uploads were cancelled. An upload whose lease ends later
+        counts as running.
+    :returns: the orphans, and the number of further blobs without rows, which may belong to running
+        uploads.
     :raises StoreError: if a store cannot be listed or may have Glance's images, or if the
         database is empty.
     """
@@ -113,7 +117,7 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return a time before which no running upload, of any artifact type, has stored a blob."""
+    """Return the time since which running uploads, of any artifact type, may have stored blobs."""
     created = (
         row.created_at
         for row in glare_database.find_uploads(connection)
@@ -152,7 +156,7 @@ def _list_files() -> Iterator[StoredBlob]:
 
 
 def _list_objects() -> Iterator[StoredBlob]:
-    """List the objects in Swift's container; a large blob has several objects."""
+    """Yield the objects in Swift's container; a large blob has several objects."""
     options = cfg.CONF.glance_store
     if options.swift_store_multi_tenant or options.swift_store_multiple_containers_seed:
         raise StoreError("several containers of Swift cannot be listed, but only a single one")

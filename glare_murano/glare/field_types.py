@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's field classes, corrected for current libraries, and limits of Glare's database."""
+"""The declarations of the artifact's fields, with the limits of Glare's database.
+
+Subclasses of Glare's field classes correct them for current libraries.
+"""
 
 import json
 import re
@@ -42,7 +45,10 @@ class _Element(ovo_fields.String):
 
 
 class _Distinct(validators.Unique):  # type: ignore[misc]
-    """A validator that removes duplicates, so that a filter matches an artifact once."""
+    """A validator that removes duplicates from a list.
+
+    With duplicates, a filter by the value would list the artifact twice.
+    """
 
     def __call__(self, value: Any) -> None:
         value[:] = list(dict.fromkeys(value))
@@ -64,7 +70,7 @@ class _Line(validators.Validator):  # type: ignore[misc]
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """A blob's metadata, validated without the schema that Glare compiles for each blob."""
+    """A blob's metadata, validated by a schema that is compiled once, not for each blob."""
 
     @staticmethod
     def coerce(obj: Any, field: str, value: Any) -> Any:
@@ -78,7 +84,7 @@ class _AutoTypedBlob(glare_fields.BlobField):  # type: ignore[misc]
 
 
 class BlobField(wrappers.BlobField):  # type: ignore[misc]
-    """A field for a blob whose metadata is cheap to validate."""
+    """A field for a blob; its metadata is validated faster than that of Glare's own field."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -86,7 +92,7 @@ class BlobField(wrappers.BlobField):  # type: ignore[misc]
 
 
 def declare(field: table.Field) -> Any:
-    """Return the Glare field for an entry of ``FIELDS``."""
+    """Return the declaration of a Glare field, for an entry of ``fields.FIELDS``."""
     common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
     common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)
@@ -102,7 +108,10 @@ def declare(field: table.Field) -> Any:
 
 
 def _strict(field: Any) -> Any:
-    """Make a field refuse values that Glare would turn into a string, such as ``false``."""
+    """Make a field of strings refuse other values, such as ``false``.
+
+    Glare would turn them into strings.
+    """
     coerce = field.coerce
 
     def coerce_string(obj: Any, name: str, value: Any) -> Any:
@@ -126,7 +135,10 @@ def declare_metadata() -> Any:
 
 
 def _filtered(field: Any) -> Any:
-    """Give a field the filter operators of strings; Glare finds none for a subclass of its type."""
+    """Give a field the filter operators of strings.
+
+    Glare finds no operators for the elements of the field, whose class is a subclass of its own.
+    """
     field.filter_ops = list(STRING_FILTERS)
     return field
 
@@ -161,7 +173,10 @@ def declare_version() -> Any:
 
 
 def _normalize_version(text: str) -> str:
-    """Return a version in full; raise ``ValueError`` for a version that Glare cannot store."""
+    """Return a version in full, such as ``1.2.0`` for ``1.2``.
+
+    :raises ValueError: if the version is not valid, or Glare cannot store it.
+    """
     version = package.parse_version(text)
     if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:
         raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The backend ``glare_database`` of oslo.middleware's health check.
+"""The plug-in ``glare_database`` for the health check of oslo.middleware.
 
-The store is not checked, since distributed stores have checks of their own.
+It does not check the store of blobs, since distributed stores have checks of their own.
 """
 
 import sqlalchemy as sa
@@ -14,10 +14,10 @@ LOG = logging.getLogger(__name__)
 
 
 class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
-    """The check that the database answers."""
+    """A check that Glare's database answers."""
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
-        """Read a row of Glare's artifacts."""
+        """Return whether a row of Glare's artifacts can be read."""
         try:
             with database.get_engine().connect() as connection:
                 connection.execute(sa.text("SELECT id FROM glare_artifacts LIMIT 1")).all()

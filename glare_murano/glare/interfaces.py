@@ -23,12 +23,16 @@ class Artifact(Protocol):
     status: str
     visibility: str
     class_definitions: Collection[str]
+    inherits: Mapping[str, str]
     requirements: Mapping[str, str]
     yanked: str
     archive: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, as JSON."""
+
+    def obj_clone(self) -> "Artifact":
+        """Return a copy."""
 
 
 class Readable(Protocol):

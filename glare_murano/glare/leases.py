@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Leases, which show the uploads that are running.
+"""Leases of running uploads, by which other requests see that an upload is running.
 
-An upload has a lease from its beginning to its end, and renews the lease while it makes
-progress. A killed process renews nothing: after ``upload_timeout`` seconds the lease has
+An upload has a lease from its beginning to its end, and renews the lease while it makes progress.
+A killed process renews nothing. After ``upload_timeout`` seconds without renewal, the lease has
 expired, and another request cancels the upload. A lease is a row in Glare's table of locks.
 """
 
@@ -39,7 +39,7 @@ class Lease:
         connection.execute(sa.insert(_locks).values(id=self._id, acquired_at=timeutils.utcnow()))
 
     def renew(self) -> None:
-        """Renew the lease, if the last renewal was some time ago.
+        """Renew the lease, if a quarter of ``upload_timeout`` has passed since the last renewal.
 
         :raises glare.common.exception.GlareException: if another request has cancelled
             the upload, or has deleted the artifact.
@@ -70,20 +70,23 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return when an artifact's upload expires without progress; None if no upload is running."""
+    """Return the time at which an artifact's upload expires, unless it makes progress before.
+
+    :returns: the time in UTC, which may have passed; None if the artifact has no upload.
+    """
     found = sa.select(sa.func.max(_locks.c.acquired_at)).where(_is_of(artifact_id))
     renewed: datetime.datetime | None = connection.execute(found).scalar()
     return None if renewed is None else renewed + _timeout()
 
 
 def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
-    """Return whether an upload to an artifact is running, and has not expired."""
+    """Return whether an upload to an artifact is running, and has not expired at a given time."""
     end = find_end(connection, artifact_id)
     return end is not None and end > now
 
 
 def delete(connection: Connection, artifact_id: str) -> None:
-    """Delete the lease of the upload to an artifact, if any."""
+    """Delete the lease of an artifact's upload, if there is an upload."""
     connection.execute(sa.delete(_locks).where(_is_of(artifact_id)))
 
 

@@ -2,31 +2,34 @@
 
 """The checks before an artifact is created, activated, published, removed or yanked.
 
-The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. This
-module runs them on Glare's database, counts refusals, and raises Glare's errors.
+This module runs the checks of ``service/release_changes.py`` and ``service/name_checks.py`` on
+Glare's database, counts refusals, and raises Glare's errors.
 """
 
-import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from glare.common import exception
 from sqlalchemy.engine import Connection
 
 from glare_murano.glare import metrics, policies, request_state
-from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.glare.options import SETTINGS
-from glare_murano.service import name_checks
+from glare_murano.service import budgets, name_checks, release_changes
 from glare_murano.service.database import Viewer
-from glare_murano.service.requirement_checks import FailedCheck, RequirementChecks
+from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.release_changes import ReleaseChange
+from glare_murano.service.requirement_checks import FailedCheck
 
 
 def check_names(context: RequestContext, af: Artifact) -> None:
-    """Check that a package and its classes have no names that belong to others.
+    """Check that the names of a package and its classes do not belong to others.
 
     An administrator cannot override this check.
 
-    :raises glare.common.exception.Forbidden: naming the owners.
+    :raises glare.common.exception.Forbidden: if a name belongs to others; see
+        ``service/name_checks.py``.
     """
     try:
         name_checks.check(
@@ -42,65 +45,43 @@ def check_names(context: RequestContext, af: Artifact) -> None:
         raise exception.Forbidden(str(refusal)) from refusal
 
 
-def check_activation(
-    context: RequestContext, connection: Connection, packages: Collection[Artifact]
-) -> None:
-    """Check the requirements of packages before their activation.
+def check(
+    context: RequestContext,
+    viewer: Viewer,
+    changes: Collection[ReleaseChange],
+    connection: Connection,
+    locked: frozenset[str],
+) -> PackageLocks:
+    """Check changes of packages, and store a warning for the response in the request's state.
 
-    :raises glare.common.exception.Conflict: if some are not satisfied, and the check is enforced.
+    :param viewer: the caller, whose rights decide which packages a message may name.
+    :param locked: the ids of the locked packages; empty before the transaction of the changes.
+    :returns: the locks that the changes need.
+    :raises glare.common.exception.Conflict: if there are problems; the message has a line for each.
+    :raises glare.common.exception.BadRequest: if the checks take too long.
     """
-    with _refusing():
-        _checks(context, connection, _viewer(context)).check_activation(packages)
-
-
-def check_publication(
-    context: RequestContext, connection: Connection, packages: Collection[Artifact]
-) -> None:
-    """Check that public packages satisfy the requirements of packages.
-
-    :raises glare.common.exception.Conflict: if some are not satisfied, and the check is enforced.
-    """
-    with _refusing():
-        _checks(context, connection, _viewer(context)).check_publication(packages)
-
-
-def check_removal(context: RequestContext, af: Artifact) -> None:
-    """Check the dependents of a package before its deletion or deactivation.
-
-    :raises glare.common.exception.Conflict: if only this package satisfies requirements of active
-        packages, and the check is enforced.
-    """
-    is_uploaded = af.archive is not None and af.archive["status"] == "active"
-    if af.status == "active" or (af.status == "drafted" and is_uploaded):
-        viewer = policies.viewer_of(context)
-        with _refusing(), snapshot() as connection:
-            _checks(context, connection, viewer).check_removal(af)
-
-
-def warn_of_yank(context: RequestContext, af: Artifact) -> None:
-    """Warn before a yank if only this package satisfies requirements of active packages."""
-    if af.status == "active":
-        viewer = policies.viewer_of(context)
-        with snapshot() as connection:
-            warning = _checks(context, connection, viewer).warning_of_yank(af)
-        if warning:
-            request_state.of(context).warning = warning
-
-
-def _viewer(context: RequestContext) -> Viewer:
-    # No policy is checked: policies may query other services, and these checks need none.
-    return Viewer(context.project_id, context.is_admin)
-
-
-def _checks(context: RequestContext, connection: Connection, viewer: Viewer) -> RequirementChecks:
-    database = GlareDatabase(connection, viewer)
-    return RequirementChecks(database, SETTINGS, request_state.of(context).overrides_checks)
-
-
-@contextlib.contextmanager
-def _refusing() -> Iterator[None]:
+    overrides = request_state.of(context).overrides_checks
+    database = GlareDatabase(connection, viewer, budgets.of_look_ups(SETTINGS))
     try:
-        yield
-    except FailedCheck as refusal:
-        metrics.REFUSED.labels(refusal.rule).inc(len(refusal.problems))
-        raise exception.Conflict(str(refusal)) from refusal
+        checked = release_changes.check(changes, database, SETTINGS, overrides, locked)
+    except RefusedRequest as refusal:
+        raise exception.BadRequest(str(refusal)) from refusal
+    for problem in checked.problems:
+        if isinstance(problem, FailedCheck):
+            metrics.REFUSED.labels(problem.rule).inc(len(problem.problems))
+    if checked.problems:
+        raise exception.Conflict("\n".join(map(str, checked.problems)))
+    request_state.of(context).warning = checked.warning
+    return checked.locks
+
+
+def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
+    """Return the caller of a request as ``check`` needs it.
+
+    The policy for the packages that the caller sees is evaluated only if messages may name packages
+    of other projects. It is evaluated before the transaction, since policies may query other
+    services.
+    """
+    if any(change.is_removed or change.is_yanked for change in changes):
+        return policies.viewer_of(context)
+    return Viewer(context.project_id, context.is_admin)

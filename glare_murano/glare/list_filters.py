@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filters of a list request: three that Glare lacks, and limits for all of them.
+"""The filters of a list request: three that Glare lacks, and limits for all filters.
 
-``version=stable`` excludes pre-releases. ``requirements=FQN`` excludes the package FQN
-itself, which Glare would find, since a package requires itself. ``yanked=`` finds packages
-that are not yanked, for which Glare has no row.
+* ``version=stable`` excludes pre-releases.
+* ``requirements=FQN`` finds packages that require the package FQN, except this package. Glare's own
+  filter would include it, since each package requires itself.
+* ``yanked=`` finds packages that are not yanked. Glare's own filter would find none, since they
+  have no row for the field.
 
-Glare joins a table for every filter by tags, lists or dicts. Databases can join only
-some dozens of tables, and each join multiplies the rows: a handful of filters could
-keep a database busy for days.
+Glare joins a table for every filter by tags, lists or dicts. Databases can join only some dozens
+of tables, and each join multiplies the rows. A handful of filters could keep a database busy for
+days.
 """
 
 import math
@@ -25,6 +27,8 @@ from glare_murano.glare.db import artifact_queries
 _MAX_JOINS = 20
 # SQLite allows a thousand terms in an expression.
 _MAX_TERMS = 300
+# The largest number of combinations of rows that the filters join for an artifact.
+_MAX_COMBINATIONS = 4096
 
 _STABLE = ("version", "stable")
 _STRINGS = frozenset(field.name for field in fields.FIELDS if field.kind == "string")
@@ -53,7 +57,10 @@ class _Filter(NamedTuple):
 
     @property
     def is_alternative(self) -> bool:
-        """Whether the filter has ``or:``; Glare joins all rows of a field once for all of these."""
+        """Whether the filter has the prefix ``or:``.
+
+        Glare joins the table once for all such filters, with all rows of an artifact.
+        """
         return self.combiner == "or" and not self.is_tags
 
     @property
@@ -63,14 +70,17 @@ class _Filter(NamedTuple):
             return 1
         if self.name == "tags":
             return 1 if self.combiner == "and" else int(fields.MAX_TAGS**self.terms)
-        return fields.MAX_ELEMENTS if self.operator == "neq" else self.terms
+        return _MAX_COMBINATIONS if self.operator == "neq" else self.terms
 
 
 def parse(
     filters: Sequence[tuple[str, str]], parse_by_glare: Callable[[Any], Sequence[tuple[Any, ...]]]
 ) -> list[_Filter]:
-    """Return filters in the form of Glare's parser.
+    """Parse the filters of a list request.
 
+    :param filters: the filters, each as name and value.
+    :param parse_by_glare: Glare's own parser.
+    :returns: the filters in the form of Glare's parser.
     :raises glare.common.exception.BadRequest: for an invalid filter, and for too many filters.
     """
     of_glare = [each for each in filters if each != _STABLE]
@@ -106,8 +116,8 @@ def _check(filters: Sequence[_Filter]) -> None:
         raise exception.BadRequest(
             f"more than {_MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
         )
-    alternatives = fields.MAX_ELEMENTS if any(each.is_alternative for each in joined) else 1
-    if alternatives * math.prod(each.max_rows for each in joined) > fields.MAX_ELEMENTS:
+    alternatives = _MAX_COMBINATIONS if any(each.is_alternative for each in joined) else 1
+    if alternatives * math.prod(each.max_rows for each in joined) > _MAX_COMBINATIONS:
         raise exception.BadRequest(
             "the filters by tags, lists and dicts have too many combinations; use fewer "
             "of them that have several values, neq: or or:"

@@ -24,10 +24,11 @@ from oslo_utils import timeutils
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, lifecycle_checks, request_state, uploads
+from glare_murano.glare import blobs, request_state, uploads
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db import artifact_queries, glare_database, transactions
 from glare_murano.package.errors import GlareMuranoError
+from glare_murano.service.package_locks import PackageLocks
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +39,8 @@ _AGE = re.compile(rf"([0-9]{{1,5}})([{''.join(_UNITS)}])")
 def sweep(older_than: datetime.timedelta | None, is_dry_run: bool) -> int:
     """Delete orphaned blobs, and drafts that were not changed for some time.
 
-    :param older_than: that time; None to keep all drafts.
+    :param older_than: the time without a change after which a draft is deleted; None keeps all
+        drafts.
     :param is_dry_run: whether to list the blobs and drafts without deleting them.
     :returns: how many blobs could not be deleted.
     """
@@ -71,13 +73,13 @@ def _sweep_drafts(context: RequestContext, before: datetime.datetime, is_dry_run
 
 
 def _delete_draft(context: RequestContext, draft: Row, is_dry_run: bool) -> None:
-    def check(_: Connection, row: Row) -> None:
+    def check(connection: Connection, _: frozenset[str]) -> PackageLocks:
+        row = transactions.read_state(connection, draft.id)
         if (row.status, row.updated_at) != ("drafted", draft.updated_at):
             raise transactions.changed(row)
+        return PackageLocks(exclusive=frozenset([draft.id]))
 
-    af = MuranoPackageArtifact.show(context, draft.id)
-    uploads.check_idle(af)
-    lifecycle_checks.check_removal(context, af)
+    uploads.check_idle(MuranoPackageArtifact.show(context, draft.id))
     if not is_dry_run:
         uploads.delete_artifact(context, draft.id, check)
 
@@ -141,8 +143,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_age,
         metavar="AGE",
         help="also delete drafts that were not changed for this time, such as 90m, 12h or 30d; "
-        "drafts that alone satisfy a requirement of an active package, or with a running upload, "
-        "are kept",
+        "drafts with a running upload are kept",
     )
     return parser
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The comparison of an artifact with the manifest in its archive.
+"""Compare the fields of an artifact with the manifest in its archive.
 
-A client creates an artifact with name and version, and may send any other field,
-before or after the archive. A value that contradicts the package is refused and never
-stored; the message has both values.
+A client creates an artifact with name and version, and may send any other field, before or after
+the archive. A value that contradicts the package is refused and never stored. The message contains
+the values of the client and of the package.
 """
 
 import json
@@ -17,26 +17,27 @@ from glare.common import exception
 from glare_murano import fields
 from glare_murano.glare.interfaces import Artifact
 from glare_murano.glare.options import SETTINGS
-from glare_murano.package import Contents, InvalidManifest, Problem
+from glare_murano.package import InvalidManifest, Problem
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 from glare_murano.service import name_checks
+from glare_murano.stored_contents import StoredContents
 
 # Fields that an artifact has from its creation -> keys of the manifest.
 _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
-def check_upload(af: Artifact, contents: Contents) -> None:
-    """Compare an uploaded package with the artifact's present fields; check names and limits.
+def check_upload(af: Artifact, contents: StoredContents) -> None:
+    """Check that an uploaded package matches its artifact's fields, and check the names in it.
 
-    :raises InvalidManifest: with a problem for each contradiction, each name that belongs to
-        others, and each value that Glare cannot store.
+    :raises InvalidManifest: if a field contradicts the package, or a name belongs to others; the
+        error has all problems.
     """
-    manifest, values = contents.manifest, fields.from_contents(contents)
-    compared: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
+    compared: dict[str, Any] = {"name": contents.fqn, "version": str(contents.version)}
     if af.archive is None or not af.archive["url"]:
-        # No archive is replaced. Otherwise these fields come from that archive, and may differ.
-        compared |= values
+        # The client has sent the other fields. If an archive is replaced, these fields come from
+        # the earlier archive, and may differ.
+        compared |= contents.values
     problems = [
         Problem(
             Rule.MANIFEST_MISMATCH,
@@ -48,17 +49,16 @@ def check_upload(af: Artifact, contents: Contents) -> None:
         if getattr(af, field) and _comparable(getattr(af, field)) != _comparable(value)
     ]
     problems += name_checks.find_problems(SETTINGS, contents, af.owner)
-    problems += fields.find_excess(values)
     if problems:
         raise InvalidManifest(problems)
 
 
 def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
-    """Refuse a JSON patch that changes name, version, or a field of an uploaded package.
+    """Check that a JSON patch changes neither name nor version, nor a field read from an archive.
 
-    :returns: all fields as the patch makes them.
-    :raises glare.common.exception.Forbidden: naming the field.
-    :raises glare.common.exception.BadRequest: for a patch that cannot be applied.
+    :returns: all fields of the artifact after the patch.
+    :raises glare.common.exception.Forbidden: if the patch changes such a field.
+    :raises glare.common.exception.BadRequest: if the patch cannot be applied.
     """
     for operation in patch:
         if operation["op"] in ("move", "copy"):
@@ -96,7 +96,7 @@ def _check_unchanged(
 
 
 def _comparable(value: Any) -> Any:
-    """Sort a list, since Glare does not keep the order of tags; return other values unchanged."""
+    """Return a value in a form to compare: a list is sorted, since Glare keeps no order of tags."""
     return sorted(value) if isinstance(value, list) else value
 
 

@@ -2,9 +2,9 @@
 
 """Counters for Prometheus.
 
-Each process has counters of its own. If several processes serve a port,
-prometheus_client adds up their counters in the directory ``PROMETHEUS_MULTIPROC_DIR``.
-The counters contain no names of projects or packages.
+Each process has counters of its own. If several processes serve a port, each stores its counters in
+the directory that the environment variable ``PROMETHEUS_MULTIPROC_DIR`` names, and
+prometheus_client adds them up. The counters contain no names of projects or packages.
 """
 
 import os
@@ -25,7 +25,7 @@ QUERIES = prometheus_client.Histogram(
 
 
 def app_factory(global_conf: Any, **local_conf: Any) -> Any:
-    """Return the WSGI application with the counters, for paste.deploy."""
+    """Return the WSGI application that shows the counters; paste.deploy calls this function."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return prometheus_client.make_wsgi_app()
     registry = prometheus_client.CollectorRegistry()

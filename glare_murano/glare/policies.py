@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policies of Glare and of this project, and the artifacts that a caller may see."""
+"""Checks of policies, those of Glare and of this project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,6 +84,6 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
 
 
 def viewer_of(context: RequestContext) -> Viewer:
-    """Return the caller as a viewer, who sees what Glare lists for the caller."""
+    """Return which packages a caller sees: those that Glare lists for the caller."""
     sees_all = context.is_admin or policy.authorize(LIST_ALL, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of a request, for hooks whose only link to the request is Glare's context."""
+"""The state of a request, attached to Glare's context.
+
+Glare calls the hooks of an artifact type with the context, but without the request.
+"""
 
 import dataclasses
 
@@ -11,7 +14,7 @@ from glare_murano.glare.uploads import Upload
 
 
 class IncompletePipeline(exception.GlareException):  # type: ignore[misc]
-    """Glare's pipeline lacks a filter of this project, and so may trust any token.
+    """The error that Glare's pipeline lacks a filter of this project, and may trust any token.
 
     Glare logs the error, and answers 500.
     """
@@ -25,18 +28,20 @@ class IncompletePipeline(exception.GlareException):  # type: ignore[misc]
 
 @dataclasses.dataclass
 class RequestState:
-    """The state of a request, attached to Glare's context.
+    """The state of a request.
 
     :ivar is_filtered: whether the request has passed both filters of this project.
-    :ivar overrides_checks: whether an administrator overrides the checks of requirements.
+    :ivar overrides_checks: whether the caller overrides the checks of requirements, and may do so.
+    :ivar unchanged: the value of the header ``preconditions.HEADER``; empty without the header.
     :ivar is_upload: whether the request uploads an archive.
-    :ivar warning: what the caller should know although the request succeeds.
-    :ivar upload: the upload of an archive, from its beginning.
-    :ivar begun: the artifact at the beginning of the upload.
+    :ivar warning: what the caller should know although the request succeeds; empty without one.
+    :ivar upload: the upload of the request; None until it begins.
+    :ivar begun: the artifact at the beginning of the upload; None until it begins.
     """
 
     is_filtered: bool = False
     overrides_checks: bool = False
+    unchanged: str = ""
     is_upload: bool = False
     warning: str = ""
     upload: Upload | None = None
@@ -44,7 +49,7 @@ class RequestState:
 
 
 def of(context: RequestContext) -> RequestState:
-    """Return the state of a request."""
+    """Return the state of a request; attach a new state to a context that has none."""
     state = getattr(context, "murano", None)
     if not isinstance(state, RequestState):
         state = context.murano = RequestState()  # type: ignore[attr-defined]
@@ -52,7 +57,7 @@ def of(context: RequestContext) -> RequestState:
 
 
 def check_filtered(context: RequestContext) -> None:
-    """Refuse a request that has not passed both filters of this project.
+    """Check that a request has passed both filters of this project.
 
     :raises IncompletePipeline: if a filter is missing.
     """
@@ -61,7 +66,10 @@ def check_filtered(context: RequestContext) -> None:
 
 
 def upload_of(context: RequestContext) -> Upload:
-    """Return the upload of a request that has begun to upload an archive."""
+    """Return the upload of a request.
+
+    :raises RuntimeError: if the request has not begun an upload.
+    """
     upload = of(context).upload
     if upload is None:
         raise RuntimeError("no upload has begun")

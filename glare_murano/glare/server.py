@@ -2,9 +2,9 @@
 
 """The development server: Glare with the artifact type ``murano`` on one host.
 
-The server runs Glare's own WSGI application on loopback, with SQLite and a directory of
-files. All data lies in a state directory, where the next start finds the data again.
-Glare trusts every client (``trustedauth``): the server is not for production.
+The server runs Glare's own WSGI application on the loopback interface, with SQLite and a directory
+of files. All data is in a state directory, and stays there for the next start. Glare trusts every
+client (``trustedauth``), so the server is not for production.
 """
 
 import argparse
@@ -89,9 +89,11 @@ class ServerError(GlareMuranoError):
 
 
 class Server:
-    """A Glare that listens; a process has at most one, since Glare keeps global state.
+    """A server that listens for requests to Glare.
 
-    :ivar url: its URL.
+    A process has at most one server, since Glare keeps global state.
+
+    :ivar url: the URL of the server.
     """
 
     def __init__(self, application: Any, port: int) -> None:
@@ -109,7 +111,7 @@ class Server:
         self.url = f"http://{HOST}:{self._server.effective_port}"
 
     def run(self) -> None:
-        """Answer requests until ``close``."""
+        """Answer requests until ``close`` is called."""
         try:
             while not self._stopping.is_set():
                 wasyncore.loop(timeout=1, map=self._sockets, count=1)
@@ -118,7 +120,10 @@ class Server:
             wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Stop ``run`` after the running requests, from another thread or a signal handler."""
+        """Make ``run`` end after the running requests.
+
+        Another thread or a signal handler can call this method.
+        """
         self._stopping.set()
         self._server.pull_trigger()
 
@@ -127,7 +132,9 @@ class Server:
 def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
     """Create or migrate a state directory, and yield Glare's WSGI application.
 
-    :raises ServerError: if the directory cannot be written, or is in use.
+    The directory is locked until the ``with`` statement ends.
+
+    :raises ServerError: if the directory cannot be used, or another server uses it.
     """
     state = state_dir.expanduser().resolve()
     if unusable := sorted(set("$%?\n") & set(str(state))):
@@ -165,7 +172,7 @@ def _lock(state: pathlib.Path) -> BinaryIO:
 
 
 def trusting_paste() -> str:
-    """Return the operators' paste file, changed to trust every token without Keystone's check."""
+    """Return the paste file for operators, changed so that Glare trusts every token."""
     paste = (ETC / "glare-paste.ini").read_text()
     paste = paste.replace("glare-api-keystone", "glare-api")
     return paste.replace(" authtoken context ", " trustedauth ") + _TRUSTED_AUTH

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's locks of artifacts, except that an upload of a package takes none.
+"""Glare's own locks, which uploads of packages do not take.
 
-Glare locks an artifact twice during an upload, with four transactions. An upload of a package
-locks the artifact's row instead, and has a lease; see ``uploads``.
+Glare locks an artifact twice during an upload, in four transactions. An upload of a package locks
+the artifact's row instead, and has a lease; see ``uploads``. All other requests take Glare's locks.
 """
 
 from glare import engine, locking
+from sqlalchemy.orm.exc import StaleDataError
 
 from glare_murano import fields
 from glare_murano.glare import request_state
@@ -14,13 +15,18 @@ from glare_murano.glare.interfaces import RequestContext
 
 
 class _Locks(locking.LockEngine):  # type: ignore[misc]
-    """Glare's locks, of which the upload of a package takes none."""
+    """Glare's locks, changed so that the upload of a package takes none."""
 
     def acquire(self, context: RequestContext, lock_key: str) -> locking.Lock:
         is_package = lock_key.startswith(f"{fields.TYPE_NAME}:")
         if is_package and request_state.of(context).is_upload:
             return locking.Lock(context, None, lock_key, self.release)
-        return super().acquire(context, lock_key)
+        try:
+            return super().acquire(context, lock_key)
+        except StaleDataError:
+            # Glare takes over a lock that is older than five seconds. Its owner has released it
+            # meanwhile.
+            return super().acquire(context, lock_key)
 
 
 def install() -> None:

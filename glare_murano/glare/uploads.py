@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads: an archive is read and checked, its blobs are stored, and the upload is saved.
+"""Uploads of archives: each is read and checked, and then stored with the blobs extracted from it.
 
-Logos and the form are stored as blobs of their own, before the archive itself is
-stored. All blobs become visible in one transaction, or are deleted again. If the process of
-an upload is killed, the upload expires.
+The logos and the form in an archive are stored as separate blobs, before the archive itself. All
+blobs become visible in one transaction, or are deleted again. If the process of an upload is
+killed, the upload expires.
 """
 
 import contextlib
 import datetime
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from typing import IO, Any
 
+import eventlet
 import glance_store
 import sqlalchemy as sa
 from glare.common import exception
@@ -20,20 +22,24 @@ from glare.db.sqlalchemy import models
 from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
-from glare_murano import fields
+from glare_murano import archive_limits, fields
 from glare_murano.glare import blobs, leases, manifest_mismatches, metrics
 from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.glare.options import SETTINGS
-from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
+from glare_murano.package import InvalidPackage
 from glare_murano.package.archive_rules import Limits
 from glare_murano.package.errors import listed
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings
+from glare_murano.service import archive_reading, package_locks
+from glare_murano.service.refusals import RefusedRequest
+from glare_murano.stored_contents import StoredContents
 
 LOG = logging.getLogger(__name__)
 
 _CHUNK_SIZE = 128 * 1024
+# The seconds after which a client whose upload had no turn should try again.
+_RETRY_AFTER = 10
 
 _blobs = models.ArtifactBlob.__table__
 
@@ -41,24 +47,30 @@ _blobs = models.ArtifactBlob.__table__
 class Upload:
     """An upload of an archive.
 
-    An upload begins when Glare marks the blob as ``saving``. Until the mark is removed, Glare
-    refuses to activate the artifact, and refuses other uploads to it. Then the blobs in the
-    archive are extracted and stored, and Glare stores the archive. Finally, the upload is saved
-    or rolled back. Meanwhile another request may delete the artifact, or cancel the upload if
-    its lease has expired.
+    An upload has these steps:
+
+    1. Glare marks the blob of the archive as ``saving``. Until the mark is removed, Glare refuses
+       to activate the artifact, and refuses other uploads to it.
+    2. The archive is read, and the blobs in it are extracted and stored.
+    3. Glare stores the archive.
+    4. The upload is saved or rolled back.
+
+    Meanwhile another request may delete the artifact. It may also cancel the upload, if the lease
+    of the upload has expired.
     """
 
     def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
         """Prepare an upload.
 
-        :param blob: the archive's metadata, marked ``saving``; Glare adds the URL later.
+        :param blob: the archive's metadata, with the status ``saving``. Glare adds the URL to it
+            when the archive is stored.
         """
         self._artifact_id = artifact_id
         self._blob = blob
         self._lease = leases.Lease(artifact_id)
         self._replaced: tuple[str, ...] = ()
         self._archive: IO[bytes] | None = None
-        self._contents: Contents | None = None
+        self._contents: StoredContents | None = None
         self._extracted: dict[str, Mapping[str, Any] | None] = {}
         self._has_ended = False
 
@@ -75,12 +87,14 @@ class Upload:
             upload is running.
         """
         values = {"blobs": {fields.ARCHIVE: self._blob}}
-        begun = transactions.update(context, self._artifact_id, values, self._begin)
+        update = transactions.retry(transactions.update)
+        begun = update(context, self._artifact_id, values, self._begin)
         before = map(begun.get, (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS)))
         self._replaced = tuple(blob["url"] for blob in before if blob and blob["url"])
         return begun
 
-    def _begin(self, connection: Connection, artifact: Row) -> None:
+    def _begin(self, connection: Connection) -> None:
+        artifact = transactions.lock_artifact(connection, self._artifact_id)
         if artifact.status != "drafted":
             raise transactions.changed(artifact)
         _check_idle(connection, artifact.id)
@@ -90,32 +104,26 @@ class Upload:
         self._lease.begin(connection)
 
     def receive(self, context: RequestContext, artifact: Artifact, body: Readable) -> Readable:
-        """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
+        """Read and check an archive, and store the blobs extracted from it.
 
+        :param body: the body of the request.
         :returns: the archive as a file, which is closed when the upload ends.
-        :raises glare.common.exception.GlareException: if the archive is refused, or the
-            store refuses a blob.
+        :raises glare.common.exception.GlareException: if the package is not valid or does not match
+            its artifact, or the store refuses a blob.
         """
-        self._archive = _spool(_RenewingFile(body, self._lease))
+        self._archive = _spool(_WatchedFile(body, self._go_on))
+        label = f"{artifact.name} {artifact.version}"
         try:
-            with Archive.open(self._archive, limits()) as archive:
-                describe = archive_settings.sandbox(SETTINGS).describe
-                form_check = archive_settings.form_check(SETTINGS)
-                self._contents = contents = read_contents(archive, describe, form_check)
-                # A damaged file is refused here, rather than by every engine.
-                archive.verify()
-                manifest_mismatches.check_upload(artifact, contents)
+            contents = archive_reading.read(
+                SETTINGS, self._archive, artifact.owner, label, meanwhile=self._go_on
+            )
+            manifest_mismatches.check_upload(artifact, contents)
         except InvalidPackage as error:
-            rules = {problem.rule for problem in error.problems}
-            for rule in rules:
-                metrics.REFUSED.labels(rule).inc()
-            if Rule.PACKAGE_TYPE_FAILURE in rules:
-                # The package is not at fault, so the status is 500.
-                raise exception.GlareException(str(error)) from error
-            raise exception.BadRequest(str(error)) from error
+            raise _refusal(error) from error
+        self._contents = contents
         for blob in fields.BLOBS:
             self._lease.renew()
-            data = blob.fill(contents)
+            data = contents.blobs.get(blob.name)
             self._extracted[blob.name] = (
                 None if data is None else blobs.save(context, data, blob.content_type(data))
             )
@@ -123,29 +131,45 @@ class Upload:
             warnings = listed(contents.warnings)
             LOG.warning("The package %s %s: %s", artifact.name, artifact.version, warnings)
         self._archive.seek(0)
-        return _RenewingFile(self._archive, self._lease)
+        return _WatchedFile(self._archive, self._go_on)
+
+    def _go_on(self) -> None:
+        """Renew the lease, and let other green threads run.
+
+        Without these pauses, a fast client or a large archive would keep other requests waiting.
+
+        :raises glare.common.exception.GlareException: if the upload was cancelled.
+        """
+        self._lease.renew()
+        eventlet.sleep(0)
 
     def save(self, context: RequestContext) -> dict[str, Any]:
-        """Save the archive, the blobs and the fields in one transaction.
+        """Save the metadata of all blobs and the fields of the package in one transaction.
 
         :returns: the values of the artifact.
         """
         if self._contents is None:
             raise RuntimeError("the stored archive was not read")
-        values = dict(fields.from_contents(self._contents))
+        values = dict(self._contents.values)
         common = {name: values.pop(name) for name in fields.COMMON}
         stored = {fields.ARCHIVE: self._blob, **self._extracted}
         changes = {"blobs": stored, "properties": values, **common}
-        saved = transactions.update(
-            context, self._artifact_id, changes, lambda connection, _: self._lease.end(connection)
-        )
+        update = transactions.retry(transactions.update)
+        saved = update(context, self._artifact_id, changes, self._end)
         self._close()
         blobs.delete(context, self._replaced)
         metrics.UPLOADS.inc()
         return saved
 
+    def _end(self, connection: Connection) -> None:
+        transactions.lock_artifact(connection, self._artifact_id)
+        self._lease.end(connection)
+
     def roll_back(self, context: RequestContext) -> None:
-        """Remove the mark and delete the stored blobs, unless the upload was saved."""
+        """Restore the artifact to its state before the upload, and delete the stored blobs.
+
+        An upload that was saved is left alone.
+        """
         if self._has_ended:
             return
         self._close()
@@ -172,22 +196,44 @@ class Upload:
             self._archive.close()
 
 
-class _RenewingFile:
-    """A file that renews a lease whenever it is read."""
+class ReadingBusy(RefusedRequest, exception.GlareException):  # type: ignore[misc]
+    """The error that the service is busy with other archives; the client can try again later."""
 
-    def __init__(self, file: Readable, lease: leases.Lease) -> None:
+    def __init__(self, message: str) -> None:
+        headers = {"Retry-After": str(_RETRY_AFTER)}
+        RefusedRequest.__init__(self, HTTPStatus.SERVICE_UNAVAILABLE, message, headers)
+
+
+def _refusal(error: InvalidPackage) -> exception.GlareException:
+    """Count a refusal, and return it as an error of Glare."""
+    rules = {problem.rule for problem in error.problems}
+    for rule in rules:
+        metrics.REFUSED.labels(rule).inc()
+    if isinstance(error, archive_reading.ServiceBusy):
+        return ReadingBusy(str(error))
+    if Rule.READING_FAILURE in rules:
+        # The package is not at fault, so the status is 500.
+        return exception.GlareException(str(error))
+    return exception.BadRequest(str(error))
+
+
+class _WatchedFile:
+    """A file that calls a function whenever it is read."""
+
+    def __init__(self, file: Readable, before: Callable[[], None]) -> None:
         self._file = file
-        self._lease = lease
+        self._before = before
 
     def read(self, size: int = -1) -> bytes:
-        self._lease.renew()
+        self._before()
         return self._file.read(size)
 
 
 def check_idle(artifact: Artifact) -> None:
-    """Refuse an artifact with a running upload.
+    """Check that no upload to an artifact is running.
 
-    :raises glare.common.exception.Conflict: naming the time when the upload expires.
+    :raises glare.common.exception.Conflict: if an upload is running; the message says when the
+        upload expires.
     """
     with glare_database.snapshot() as connection:
         _check_idle(connection, artifact.id)
@@ -203,7 +249,7 @@ def _check_idle(connection: Connection, artifact_id: str) -> None:
 
 
 def expire(now: datetime.datetime, artifact_id: str) -> None:
-    """Cancel the upload to an artifact if its lease has expired.
+    """Cancel the upload to an artifact if the lease of the upload has expired.
 
     The artifact returns to its state before the upload. A process that still works on
     the upload can no longer save the package.
@@ -231,25 +277,27 @@ def expire_all(now: datetime.datetime) -> None:
             expire(now, artifact_id)
 
 
-def delete_artifact(context: RequestContext, artifact_id: str, check: transactions.Check) -> None:
-    """Delete an artifact and its blobs, and cancel its upload, if a check passes."""
+def delete_artifact(context: RequestContext, artifact_id: str, check: package_locks.Check) -> None:
+    """Delete an artifact with its blobs, and cancel its upload, if a check passes.
 
-    def check_and_cancel(connection: Connection, artifact: Row) -> None:
-        check(connection, artifact)
+    :param check: the check; see ``package_locks.prepare``.
+    """
+
+    def cancel(connection: Connection) -> None:
         leases.delete(connection, artifact_id)
 
-    blobs.delete(context, transactions.delete(artifact_id, check_and_cancel))
+    blobs.delete(context, transactions.delete(artifact_id, check, cancel))
 
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
-    return archive_settings.limits(SETTINGS)
+    return archive_limits.limits(SETTINGS)
 
 
 def check_size(size: int) -> None:
-    """Refuse an archive of more than ``max_archive_size`` bytes, and count the refusal.
+    """Check that an archive has at most ``max_archive_size`` bytes; count a refusal.
 
-    :raises glare.common.exception.RequestEntityTooLarge: naming the limit.
+    :raises glare.common.exception.RequestEntityTooLarge: if the archive is larger.
     """
     limit = SETTINGS["max_archive_size"]
     if size > limit:
@@ -288,7 +336,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 
 
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
-    """Return the sizes of the stored blobs that an upload was to replace, by URL.
+    """Return the sizes of the stored blobs that a running upload replaces: URL -> size in bytes.
 
     The sizes come from the stores, since Glare has overwritten the sizes in the database.
     """
@@ -303,7 +351,12 @@ def _replaced_sizes(artifact_id: str) -> dict[str, int]:
 
 
 def _remove_marks(connection: Connection, artifact: Row, sizes: Mapping[str, int]) -> None:
-    """Restore the rows of the blobs from before the upload; delete the rows of its other blobs."""
+    """Restore the rows of an artifact's blobs to their state before the upload.
+
+    Rows of blobs that did not exist before the upload are deleted.
+
+    :param sizes: the blobs before the upload: URL -> size in bytes.
+    """
     is_marked = _is_marked(artifact.id)
     for url, size in sizes.items():
         restored = {"status": "active", "size": size}

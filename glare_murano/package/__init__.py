@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Murano package: its versions, its manifest, its classes and its archive.
+"""Read and check Murano packages: their versions, manifests, classes and archives.
 
-These modules import no service, no HTTP library and no engine. So the server
-and the loader check packages with the same code, and report the same problems.
+These modules import no service, no HTTP library and no engine. So the server and the loader check
+packages with the same code, and report the same problems.
 """
 
 from glare_murano.package.archive import Archive

@@ -2,8 +2,8 @@
 
 """Read, unpack and pack the files of a package safely, from a ZIP file or a directory.
 
-An archive may be hostile. So its central directory is checked before any file is read, and
-the size of each file is compared with its declared size.
+An archive may be hostile. So its layout is checked before any file is read, and the size of each
+file is compared with its declared size.
 """
 
 import abc
@@ -15,35 +15,23 @@ import pathlib
 import re
 import shutil
 import stat
-import struct
 import tempfile
+import threading
 import uuid
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import IO, Self
 
-from glare_murano.package import archive_rules
+from glare_murano.package import archive_rules, zip_data, zip_layout
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
-from glare_murano.package.errors import InvalidArchive
 from glare_murano.package.manifest import MANIFEST_FILE
 from glare_murano.package.rules import Rule
+from glare_murano.package.zip_directory import Member
 
 Source = str | os.PathLike[str] | IO[bytes]
 
 _CHUNK = 128 * 1024
-_SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# The flags of encryption, compressed patched data, strong encryption, and a masked header.
-_UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
-_UTF_8 = 0x800
-_LOCAL_HEADER_SIZE = 30
-_ENTRY_SIZE = 46
-# A generous limit for the name, extra field and comment of one entry.
-_ENTRY_TEXT_SIZE = 1024
-_END_SIGNATURE = b"PK\5\6"
-# The end record of ZIP64 and its locator, which precede the plain end record.
-_ZIP64_END_SIZE = 56 + 20
 # The earliest time that a ZIP file can hold.
 _PACKED_TIME = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
@@ -59,7 +47,7 @@ _LEFTOVERS = re.compile(
 
 
 class Archive(abc.ABC):
-    """The files of a package; a context manager that closes them."""
+    """The files of a package, in a ZIP file or a directory; close it as a context manager."""
 
     def __init__(self, entries: Iterable[Entry], limits: Limits) -> None:
         self._entries = {entry.path: entry for entry in entries}
@@ -69,10 +57,11 @@ class Archive(abc.ABC):
     def open(source: Source, limits: Limits = DEFAULT_LIMITS) -> "Archive":
         """Open a package, and check the rules for paths and sizes.
 
-        :param source: the path of a ZIP file or a directory, or a seekable
-            file, which stays open. Files of version control, editors and
-            desktops in a directory are skipped.
-        :raises InvalidArchive: if a rule is broken; the message has the path and the rule.
+        Files of version control, editors and desktops in a directory are skipped.
+
+        :param source: the path of a ZIP file or a directory. It can also be a seekable file, which
+            this class does not close.
+        :raises InvalidArchive: if a rule is broken; the message names the path and the rule.
         :raises OSError: if the source cannot be read.
         """
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
@@ -87,7 +76,7 @@ class Archive(abc.ABC):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of all files, with slashes, in the order of the archive."""
+        """The paths of all files in the package, with slashes, in the order of the archive."""
         return tuple(self._entries)
 
     def size(self, path: str) -> int:
@@ -100,9 +89,10 @@ class Archive(abc.ABC):
     def read(self, path: str, limit: int) -> bytes:
         """Read a file.
 
-        :param limit: the allowed number of bytes.
+        :param limit: the largest allowed size of the file, in bytes.
         :raises KeyError: if there is no such file.
-        :raises InvalidArchive: if the file is larger, or not as declared.
+        :raises InvalidArchive: if the file is larger, is damaged, or does not have its declared
+            size.
         """
         entry = self._entries[path]
         if entry.size > limit:
@@ -110,18 +100,19 @@ class Archive(abc.ABC):
         return b"".join(self._chunks(entry))
 
     def verify(self) -> None:
-        """Read every file to find damaged ones.
+        """Read every file, to check that none is damaged.
 
-        :raises InvalidArchive: if a file is not as declared.
+        :raises InvalidArchive: if a file is damaged, or does not have its declared size.
         """
         for entry in self._entries.values():
             for _ in self._chunks(entry):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
-        """Create a directory with all files; remove it after an error.
+        """Create a directory with all files of the package; leave no directory after an error.
 
-        :raises InvalidArchive: if a file is not as declared.
+        :param target: the path of the new directory.
+        :raises InvalidArchive: if a file is damaged, or does not have its declared size.
         :raises FileExistsError: if the directory exists.
         :raises OSError: if a file cannot be written.
         """
@@ -138,13 +129,14 @@ class Archive(abc.ABC):
             raise
 
     def pack(self, target: IO[bytes], changed: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Write a reproducible ZIP file: the same files give the same digest.
+        """Write the package as a reproducible ZIP file: the same files give the same digest.
 
         Entries are sorted, and have a fixed time.
 
-        :param target: a seekable file; an error leaves it unchanged.
-        :param changed: path -> new bytes, for files whose bytes are replaced.
-        :raises InvalidArchive: if a file is not as declared, or the ZIP file is too large.
+        :param target: a seekable file; after an error, it has its former content.
+        :param changed: the files whose content is replaced: path -> new content.
+        :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the
+            ZIP file is too large.
         :raises OSError: if a file cannot be read, or the target cannot be written.
         """
         start = target.tell()
@@ -162,20 +154,21 @@ class Archive(abc.ABC):
             archive.close()
             archive_rules.check_size(target.tell() - start, self._limits)
         except BaseException:
-            # Python may free an entry that is still open. The entry then writes the rest of its
-            # data, which must not go to the target.
+            # If an entry is still open, it writes the rest of its data when Python frees it. That
+            # data must not go to the target.
             archive.fp = io.BytesIO()
             target.seek(start)
             target.truncate()
             raise
 
     def open_zip(self) -> IO[bytes]:
-        """Return the package as an open ZIP file, whose descriptor another process can use.
+        """Return the package as an open ZIP file that has a descriptor, for another process.
 
-        The original file is opened read-only if possible; otherwise, the package is packed into
-        a temporary file.
+        If the package is a ZIP file with a descriptor, this file is opened again, read-only. Any
+        other package is packed into a temporary file.
 
-        :raises InvalidArchive: if a file is not as declared, or the ZIP file is too large.
+        :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the
+            ZIP file is too large.
         :raises OSError: if a file cannot be read, or the temporary file cannot be written.
         """
         packed = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - returned
@@ -199,31 +192,28 @@ class Archive(abc.ABC):
                 stream.writelines(self._chunks(entry))
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
-        """Read a file, and compare its length with its declared size."""
+        """Yield the content of a file, and check its length.
+
+        :raises InvalidArchive: if the file does not have its declared size.
+        """
         count = 0
-        try:
-            with self._stream(entry) as stream:
-                while chunk := stream.read(_CHUNK):
-                    count += len(chunk)
-                    if count > entry.size:
-                        break
-                    yield chunk
-        except InvalidArchive:
-            raise
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-            raise refusal(Rule.ENTRY_DATA, entry.path, f"cannot be read: {error}") from error
+        for piece in self._pieces(entry):
+            count += len(piece)
+            if count > entry.size:
+                break
+            yield piece
         if count != entry.size:
             more_or_less = "more" if count > entry.size else "fewer"
             message = f"{entry.size} bytes are declared, but the file has {more_or_less}"
             raise refusal(Rule.ENTRY_SIZE, entry.path, message)
 
     @abc.abstractmethod
-    def _stream(self, entry: Entry) -> IO[bytes]:
-        """Open a file, which may be longer than declared."""
+    def _pieces(self, entry: Entry) -> Iterator[bytes]:
+        """Yield the content of a file, which may have another size than declared."""
 
 
 class _NewZipFile(zipfile.ZipFile):
-    """A ZIP file to write; after an error, it is not completed."""
+    """A ZIP file for writing, which is not completed when Python frees it after an error."""
 
     def __del__(self) -> None:
         # The original method completes the file, and fails if Ctrl-C has interrupted an entry.
@@ -239,35 +229,33 @@ class _ZipArchive(Archive):
                     raise refusal(Rule.ARCHIVE_FORMAT, "archive", _NO_FILE)
             size = source.seek(0, os.SEEK_END)
             archive_rules.check_size(size, limits)
-            self._zip = stack.enter_context(_opened(source, limits))
-            infos = self._zip.infolist()
-            directories = [info.filename.rstrip("/") for info in infos if _is_directory(info)]
-            files = [info for info in infos if not _is_directory(info)]
-            entries = [_zip_entry(info) for info in files]
-            super().__init__(entries, limits)
-            _check_layout(infos, self._zip.start_dir, source)
+            members = zip_layout.read_members(source, size, limits.entries)
+            self._members = {each.path: each for each in members if not each.is_directory}
+            directories = [each.path.rstrip("/") for each in members if each.is_directory]
+            entries = [_zip_entry(each) for each in members if not each.is_directory]
             archive_rules.check_entries(entries, directories, size, limits)
-            self._infos = {info.filename: info for info in files}
-            for info in files:
-                # zipfile stops at the declared size; one more byte shows excess data.
-                info.file_size += 1
-            for info in infos:
-                # Nothing uses these values, which can take 128 KB of memory for each entry.
-                info.extra = info.comment = b""
+            super().__init__(entries, limits)
+            self._source = source
+            # Threads that read different files share the position in the archive.
+            self._lock = threading.Lock()
             self._stack = stack.pop_all()
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def open_zip(self) -> IO[bytes]:
-        if self._zip.fp is not None:
-            with contextlib.suppress(io.UnsupportedOperation):
-                # Open the file again: a copied descriptor would share its position.
-                return open(f"/proc/self/fd/{self._zip.fp.fileno()}", "rb")
+        with contextlib.suppress(io.UnsupportedOperation):
+            # Open the file again: a copied descriptor would share its position.
+            return open(f"/proc/self/fd/{self._source.fileno()}", "rb")
         return super().open_zip()
 
-    def _stream(self, entry: Entry) -> IO[bytes]:
-        return self._zip.open(self._infos[entry.path])
+    def _pieces(self, entry: Entry) -> Iterator[bytes]:
+        return zip_data.read_content(self._read, self._members[entry.path])
+
+    def _read(self, place: int, size: int) -> bytes:
+        with self._lock:
+            self._source.seek(place)
+            return self._source.read(size)
 
 
 class _DirectoryArchive(Archive):
@@ -292,6 +280,11 @@ class _DirectoryArchive(Archive):
         archive_rules.check_entries(files, directories, total, limits)
         super().__init__(files, limits)
 
+    def _pieces(self, entry: Entry) -> Iterator[bytes]:
+        with self._stream(entry) as stream:
+            while piece := stream.read(_CHUNK):
+                yield piece
+
     def _stream(self, entry: Entry) -> IO[bytes]:
         # The file may have been replaced since the directory was read.
         try:
@@ -307,7 +300,7 @@ class _DirectoryArchive(Archive):
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; do not wait for the writer of a named pipe."""
+    """Open a file without waiting: a named pipe would wait for its writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -320,96 +313,19 @@ def _is_file(stream: IO[bytes]) -> bool:
 
 
 def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
-    """Make a directory and its parents, unless they are in ``made``; only the owner may write."""
+    """Make a directory and its missing parents; only the owner may write to them.
+
+    :param path: the path of the directory below ``root``.
+    :param made: the paths of the directories that exist; new directories are added.
+    """
     if path not in made:
         _make_directories(root, path.rpartition("/")[0], made)
         (root / path).mkdir(0o755)
         made.add(path)
 
 
-def _opened(stream: IO[bytes], limits: Limits) -> zipfile.ZipFile:
-    """Open a ZIP file, unless its central directory is larger than the limits allow."""
-    try:
-        if _count_entries(stream, limits) <= limits.entries:
-            return zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is not a ZIP file ({error})") from error
-    message = f"more than {limits.entries} entries are not allowed"
-    raise refusal(Rule.ARCHIVE_ENTRIES, "archive", message)
-
-
-def _count_entries(stream: IO[bytes], limits: Limits) -> int:
-    """Count the entries of a central directory, up to one more than the limit.
-
-    Memory does not grow with the entries, since no object is made for each of them.
-    """
-    # zipfile has no public function for this.
-    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
-    if end is None:
-        raise zipfile.BadZipFile("no central directory was found")
-    size, place = end[5], end[9]
-    if size > limits.entries * (_ENTRY_SIZE + _ENTRY_TEXT_SIZE):
-        return limits.entries + 1
-    if end[0] != _END_SIGNATURE:
-        place -= _ZIP64_END_SIZE
-    stream.seek(max(place - size, 0))
-    directory = stream.read(size)
-    count = offset = 0
-    while offset + _ENTRY_SIZE <= len(directory) and count <= limits.entries:
-        offset += _ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, offset + 28))
-        count += 1
-    return count
-
-
-def _is_directory(info: zipfile.ZipInfo) -> bool:
-    # ZipInfo.is_dir() fails if the name is empty.
-    return info.filename.endswith("/")
-
-
-def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> None:
-    """Refuse entries that have no name, have a wrong type, or share bytes.
-
-    If entries could share bytes, a small archive could unpack to huge files.
-    """
-    for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if info.filename != info.orig_filename:
-            raise refusal(Rule.PATH_CHARACTERS, info.orig_filename, "contains NUL")
-        if not info.filename:
-            raise refusal(Rule.PATH_ESCAPE, "''", "an entry has no name")
-        if kind not in (0, stat.S_IFDIR if _is_directory(info) else stat.S_IFREG):
-            raise refusal(Rule.ENTRY_TYPE, info.filename, _NO_FILE)
-        least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
-        if info.header_offset < 0 or info.header_offset + least > end:
-            raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
-        _check_local_header(info, end, stream)
-        end = info.header_offset
-
-
-def _check_local_header(info: zipfile.ZipInfo, end: int, stream: IO[bytes]) -> None:
-    """Refuse an entry whose own header contradicts the central directory."""
-    name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
-    stream.seek(info.header_offset)
-    header = stream.read(_LOCAL_HEADER_SIZE + len(name))
-    if not header.startswith(b"PK\3\4"):
-        return  # zipfile refuses the entry when it is read
-    flags, method = struct.unpack_from("<2H", header, 6)
-    if method != info.compress_type or (flags ^ info.flag_bits) & _UNSUPPORTED_FLAGS:
-        raise refusal(Rule.ENTRY_DATA, info.filename, "contradicts the central directory")
-    if not header.endswith(name):
-        raise refusal(Rule.ENTRY_DATA, info.filename, "has another name in the central directory")
-    size = _LOCAL_HEADER_SIZE + sum(struct.unpack_from("<2H", header, 26)) + info.compress_size
-    if info.header_offset + size > end:
-        raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
-
-
-def _zip_entry(info: zipfile.ZipInfo) -> Entry:
-    if info.flag_bits & _UNSUPPORTED_FLAGS:
-        raise refusal(Rule.ENTRY_ENCRYPTED, info.filename, "is encrypted")
-    if info.compress_type not in _SUPPORTED_COMPRESSION:
-        message = f"compression {info.compress_type} is unsupported"
-        raise refusal(Rule.ENTRY_COMPRESSION, info.filename, message)
-    return Entry(info.filename, info.file_size, bool(info.external_attr >> 16 & stat.S_IXUSR))
+def _zip_entry(member: Member) -> Entry:
+    return Entry(member.path, member.size, bool(member.mode & stat.S_IXUSR))
 
 
 def _file_entry(path: str, relative: str) -> Entry:

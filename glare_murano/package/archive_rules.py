@@ -7,6 +7,7 @@ They are checked before any file is read, since an archive may be hostile.
 
 import dataclasses
 import os
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,15 +17,15 @@ from glare_murano.package.rules import Rule
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The limits of an archive.
+    """The largest values that an archive may have.
 
-    :param archive_size: bytes of the archive.
-    :param unpacked_size: bytes of all its files.
-    :param entries: number of files and directories.
-    :param ratio: unpacked bytes for one packed byte; checked if all files together have more
-        than 1 MiB.
-    :param path_length: characters of a path.
-    :param path_depth: directories of a path.
+    :param archive_size: the size of the archive, in bytes.
+    :param unpacked_size: the size of all its files together, in bytes.
+    :param entries: the number of files and directories.
+    :param ratio: the size of all files, divided by the size of the archive. The ratio is checked
+        only if all files together have more than 1 MiB.
+    :param path_length: the number of characters in a path.
+    :param path_depth: the number of directories in a path.
     """
 
     archive_size: int = 100 * 1024**2
@@ -37,6 +38,7 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+_VMS_VERSION = re.compile(r";[0-9]*\Z")
 # The longest name that common file systems allow, in bytes.
 _MAX_NAME = 255
 
@@ -45,9 +47,9 @@ _MAX_NAME = 255
 class Entry:
     """A file in an archive.
 
-    :param path: relative to the top of the package, with slashes.
-    :param size: in bytes, as declared.
-    :param executable: whether its owner may execute it.
+    :param path: the path from the top of the package, with slashes.
+    :param size: the declared size in bytes.
+    :param executable: whether the owner of the file may execute it.
     """
 
     path: str
@@ -56,14 +58,18 @@ class Entry:
 
 
 def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
-    """Return the error for a broken rule."""
+    """Return the error for a broken rule.
+
+    :param where: the path of the file; ``archive`` for the archive itself.
+    """
     return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
 
 def check_size(size: int, limits: Limits, name: str = "archive") -> None:
-    """Check the size of an archive, in bytes.
+    """Check the size of an archive.
 
-    :param name: the archive, for the message.
+    :param size: the size in bytes.
+    :param name: the name of the archive, for the message.
     :raises InvalidArchive: if the archive is too large.
     """
     if size > limits.archive_size:
@@ -74,10 +80,10 @@ def check_size(size: int, limits: Limits, name: str = "archive") -> None:
 def limited(
     pieces: Iterable[bytes], limits: Limits = DEFAULT_LIMITS, name: str = "archive"
 ) -> Iterator[bytes]:
-    """Yield the pieces of an archive while it arrives.
+    """Yield the pieces of an archive, and check its size while they arrive.
 
-    :param name: the archive, for the message.
-    :raises InvalidArchive: if the archive is too large.
+    :param name: the name of the archive, for the message.
+    :raises InvalidArchive: once the pieces are larger than the limit for an archive.
     """
     size = 0
     for piece in pieces:
@@ -89,11 +95,12 @@ def limited(
 def check_entries(
     files: Sequence[Entry], directories: Sequence[str], archive_size: int, limits: Limits
 ) -> None:
-    """Check the files and directories of an archive.
+    """Check the number, the sizes and the paths of an archive's files and directories.
 
     :param directories: the paths of the directories that have an entry in the archive.
-    :param archive_size: bytes of the archive.
-    :raises InvalidArchive: if a rule is broken; the message has the path and the first rule.
+    :param archive_size: the size of the archive, in bytes.
+    :raises InvalidArchive: if a rule is broken; the message names the path and the first broken
+        rule.
     """
     count = len(files) + len(directories)
     if count > limits.entries:
@@ -124,14 +131,25 @@ def _check_path(path: str, limits: Limits) -> None:
         raise refusal(Rule.PATH_DEPTH, path, f"deeper than {limits.path_depth} directories")
     if not path.isprintable():
         raise refusal(Rule.PATH_CHARACTERS, path, "contains control characters")
+    if not unicodedata.is_normalized("NFC", path):
+        composed = errors.quoted(unicodedata.normalize("NFC", path))
+        message = f"is not in the Unicode form NFC, as {composed} is; rename it"
+        raise refusal(Rule.PATH_ENCODING, path, message)
     if "\\" in path or ":" in path:
         raise refusal(Rule.PATH_CHARACTERS, path, "contains a backslash or a colon")
+    if _VMS_VERSION.search(path):
+        message = "ends like a version of VMS (';1'), which unzip removes"
+        raise refusal(Rule.PATH_CHARACTERS, path, message)
     if "" in parts or "." in parts or ".." in parts:
         raise refusal(Rule.PATH_ESCAPE, path, "is absolute or leaves the package's directory")
 
 
 def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
-    """Refuse two paths that some file system treats as the same."""
+    """Check that no file system treats two paths as the same.
+
+    :raises InvalidArchive: if two paths differ only in case, or a path is both a file and a
+        directory.
+    """
     seen: dict[str, str] = {}
     for path in files:
         folded = _folded(path)
@@ -151,5 +169,5 @@ def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
 
 
 def _folded(path: str) -> str:
-    # Case folding decomposes some letters, so the result is normalized again.
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+    # Case folding decomposes some letters.
+    return unicodedata.normalize("NFC", path.casefold())

@@ -2,13 +2,17 @@
 
 """Read the names and base classes from MuranoPL class files.
 
-The rules are the engine's (document "MuranoPL reference", "Common class
-structure"): a file may have several documents, ``Namespaces`` applies to its own document and
-all following ones, and one class of a file may omit its name. Properties and
-methods are not read; a ``ClassSource`` has their nodes.
+The rules are those of the engine (document "MuranoPL reference", "Common class structure"):
+
+* A file may have several YAML documents.
+* ``Namespaces`` applies to its own document and to all following documents.
+* One class of a file may omit its name.
+
+Properties and methods are not read; a ``ClassSource`` contains their YAML nodes.
 """
 
 import dataclasses
+import graphlib
 import re
 from collections.abc import Iterable, Mapping
 
@@ -29,24 +33,37 @@ _TYPE_NAME = re.compile(r"([a-zA-Z_]\w*:|:)?[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*\Z")
 
 @dataclasses.dataclass(frozen=True)
 class ClassDefinition:
-    """A class.
+    """The name and the base classes of a MuranoPL class.
 
-    :param name: its fully qualified name; empty if omitted.
-    :param extends: fully qualified names of its base classes in the file.
-    :param namespace: the default namespace of its document.
+    :param name: the fully qualified name of the class; empty if the file omits it.
+    :param extends: the fully qualified names of the base classes.
+    :param namespace: the default namespace of the class's document.
+    :param line: the line of ``Extends`` in the file; 0 if unknown.
     """
 
     name: str
     extends: tuple[str, ...]
     namespace: str = dataclasses.field(default="", repr=False, compare=False)
+    line: int = dataclasses.field(default=0, repr=False, compare=False)
+
+
+class _WrongNode(ValueError):
+    """A mistake in a class file.
+
+    :ivar line: the line of the mistake in the file.
+    """
+
+    def __init__(self, message: str, node: yaml.Node) -> None:
+        super().__init__(message)
+        self.line = safe_yaml.line_of(node)
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassSource:
-    """A class with the YAML of its document.
+    """A MuranoPL class with the YAML of its document.
 
-    :param keys: key of the document, such as ``Properties`` -> the node of its value.
-    :param namespaces: prefix -> namespace, as they apply to the document.
+    :param keys: the document: key, such as ``Properties`` -> YAML node of its value.
+    :param namespaces: the namespaces that apply to the document: prefix -> namespace.
     """
 
     definition: ClassDefinition
@@ -59,10 +76,10 @@ def read_classes(
 ) -> tuple[list[ClassDefinition], list[Problem]]:
     """Read the classes that the manifest assigns to a file.
 
-    :param nodes: the file's YAML documents.
-    :param file: the file's path, for messages.
+    :param nodes: the YAML documents of the file.
+    :param file: the path of the file, for messages.
     :param names: the names of the classes.
-    :returns: a definition for each name, and the problems.
+    :returns: the definitions of the classes that were found, and the problems.
     """
     sources, problems = read_sources(nodes, file, names)
     return [source.definition for source in sources], problems
@@ -81,7 +98,7 @@ def read_sources(
     if len(unnamed) > 1:
         # The engine loads no class from such a file, not even a class with a name.
         message = f"{len(unnamed)} classes have no name; at most one may omit it"
-        return [], [*problems, Problem(Rule.CLASS_NAME, file, message)]
+        return [], [*problems, Problem(Rule.CLASS_NAME, file, message, _line(unnamed[1]))]
     defined = ", ".join(list(named)[:_MAX_LISTED]) or "none"
     if len(named) > _MAX_LISTED:
         defined += f" and {len(named) - _MAX_LISTED} more"
@@ -94,8 +111,31 @@ def read_sources(
             result.append(dataclasses.replace(unnamed[0], definition=definition))
         else:
             message = f"does not define class {name}; it defines {defined}"
-            problems.append(Problem(Rule.CLASS_MISSING, file, message))
+            line = _line(found[0]) if found else 0
+            problems.append(Problem(Rule.CLASS_MISSING, file, message, line))
     return result, problems
+
+
+def find_cycle(definitions: Iterable[ClassDefinition]) -> list[ClassDefinition]:
+    """Find classes that extend each other in a cycle.
+
+    If a package has a class with the name of a base class, this name means the package's class.
+
+    :param definitions: the classes of a package.
+    :returns: the classes of one cycle: each extends the next class, and the last extends the first.
+        The list is empty if there is no cycle.
+    """
+    named = {definition.name: definition for definition in definitions}
+    # Sorted, so that the same cycle is found each time.
+    bases = {
+        name: [base for base in named[name].extends if base in named] for name in sorted(named)
+    }
+    try:
+        graphlib.TopologicalSorter(bases).prepare()
+    except graphlib.CycleError as error:
+        # The first class of this list is repeated at its end.
+        return [named[name] for name in reversed(error.args[1][1:])]
+    return []
 
 
 def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], list[Problem]]:
@@ -116,9 +156,17 @@ def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], 
                 without_namespaces = kind(keys["Namespaces"]) == "nothing"
             if keys and keys.keys() != {"Namespaces"}:
                 found.append(ClassSource(_definition(keys, namespaces), keys, namespaces))
+        except _WrongNode as error:
+            problems.append(Problem(Rule.CLASS_SYNTAX, file, str(error), error.line))
         except ValueError as error:
             problems.append(Problem(Rule.CLASS_SYNTAX, file, str(error), safe_yaml.line_of(node)))
     return found, problems
+
+
+def _line(source: ClassSource) -> int:
+    """Return the line of a class's name, or of its first key if the class has no name."""
+    first = next(iter(source.keys.values()))
+    return safe_yaml.line_of(source.keys.get("Name", first))
 
 
 def _definition(keys: Mapping[str, yaml.Node], namespaces: Mapping[str, str]) -> ClassDefinition:
@@ -129,11 +177,13 @@ def _definition(keys: Mapping[str, yaml.Node], namespaces: Mapping[str, str]) ->
     elif extends is not None and not _is_empty(extends):
         bases = [extends]
     if len(bases) > MAX_BASES:
-        raise ValueError(f"{len(bases)} base classes, at most {MAX_BASES} are allowed")
+        message = f"{len(bases)} base classes, at most {MAX_BASES} are allowed"
+        raise _WrongNode(message, bases[MAX_BASES])
     return ClassDefinition(
         name="" if name is None or _is_empty(name) else _resolve(name, namespaces),
         extends=tuple(_resolve(base, namespaces) for base in bases),
         namespace=namespaces.get("=", ""),
+        line=safe_yaml.line_of(extends),
     )
 
 
@@ -145,22 +195,23 @@ def _namespaces(node: yaml.Node) -> dict[str, str]:
     if kind(node) == "nothing":
         return {}
     if not isinstance(node, yaml.MappingNode):
-        raise ValueError(f"Namespaces: expected a mapping, found {kind(node)}")
+        raise _WrongNode(f"Namespaces: expected a mapping, found {kind(node)}", node)
     found = {}
     for key, value in safe_yaml.merged_pairs(node):
         prefix = _string(key, "Namespaces")
         if not _PREFIX.match(prefix):
-            raise ValueError(f"Namespaces: {quoted(prefix)} is not a valid prefix")
+            raise _WrongNode(f"Namespaces: {quoted(prefix)} is not a valid prefix", key)
         namespace = "" if kind(value) == "nothing" else _string(value, "Namespaces")
         if not _NAMESPACE.match(namespace):
-            raise ValueError(f"Namespaces: {quoted(namespace)} is not a valid namespace")
+            raise _WrongNode(f"Namespaces: {quoted(namespace)} is not a valid namespace", value)
         found[prefix] = namespace
     return found
 
 
 def resolve(name: str, namespaces: Mapping[str, str]) -> str:
-    """Return the fully qualified name for a name in a class file.
+    """Return the fully qualified name of a class, for a name that a class file contains.
 
+    :param namespaces: the namespaces that apply to the name: prefix -> namespace.
     :raises ValueError: if the name is not valid, or its prefix is not declared.
     """
     if not _TYPE_NAME.match(name):
@@ -181,15 +232,18 @@ def resolve(name: str, namespaces: Mapping[str, str]) -> str:
 
 def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
     if kind(node) == "nothing":
-        raise ValueError("a class name: expected a string, found nothing")
+        raise _WrongNode("a class name: expected a string, found nothing", node)
     name = _string(node, "a class name")
     if node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
         # The engine would use the value that YAML reads, such as True for yes.
-        raise ValueError(f"{quoted(name)} is not a string in YAML; write it in quotes")
-    return resolve(name, namespaces)
+        raise _WrongNode(f"{quoted(name)} is not a string in YAML; write it in quotes", node)
+    try:
+        return resolve(name, namespaces)
+    except ValueError as error:
+        raise _WrongNode(str(error), node) from error
 
 
 def _string(node: yaml.Node, label: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise ValueError(f"{label}: expected a string, found {kind(node)}")
+        raise _WrongNode(f"{label}: expected a string, found {kind(node)}", node)
     return str(node.value)

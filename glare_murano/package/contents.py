@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the manifest, the classes, the form and the images of a package from its archive.
+"""Read the manifest, the classes, the form and the logos of a package from its archive.
 
 MuranoPL classes are read from their files. Any other package type describes the classes and the
-form that it generates, see ``package_types``. The generated code of a class is not read.
+form that it generates; see ``package_types``. The code of a generated class is not read.
 """
 
 import collections
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -15,22 +16,22 @@ import yaml
 
 from glare_murano.package import safe_yaml
 from glare_murano.package.archive import Archive
-from glare_murano.package.classes import MAX_BASES, ClassDefinition, read_classes
-from glare_murano.package.errors import InvalidManifest, InvalidPackage, Problem
+from glare_murano.package.classes import MAX_BASES, ClassDefinition, find_cycle, read_classes
+from glare_murano.package.errors import InvalidManifest, InvalidPackage, Problem, quoted
 from glare_murano.package.manifest import (
     MANIFEST_FILE,
     MAX_REQUIREMENTS,
     MURANO_PL,
     Manifest,
     add_implicit,
-    check_full_name,
+    check_fqn,
     check_required_name,
 )
 from glare_murano.package.package_types import Describe, Description
 from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
-from glare_murano.package.sandbox import describe_trusted
-from glare_murano.package.ui_form import FormCheck, check_form
+from glare_murano.package.type_process import describe as describe_for_loader
+from glare_murano.package.ui_form import ALWAYS_REFUSED, FormCheck, check_form
 from glare_murano.package.versions import VersionSpec
 
 CLASSES_DIRECTORY = "Classes"
@@ -44,21 +45,32 @@ _IMAGE_TYPES = {
     b"GIF89a": "image/gif",
 }
 
+# The keys of a manifest that a package type may compute -> fields of ``Manifest``.
+_COMPUTED = {
+    "Type": "package_type",
+    "Name": "display_name",
+    "Description": "description",
+    "Author": "author",
+    "Supplier": "supplier",
+    "Tags": "tags",
+}
+
 T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What the files of a package say about it.
+    """The manifest, classes, requirements, logos and form of a package.
 
-    :param classes: the classes in the manifest, as their files define them, or the
-        classes that the package type generates.
-    :param requirements: FQN -> range, including what the package type adds.
+    :param classes: the classes that the manifest lists, as their files define them. For a package
+        type other than MuranoPL, the classes that it generates.
+    :param requirements: all requirements: FQN -> range. They include those that the package type
+        adds.
     :param logo: the bytes of the logo; None without a logo.
     :param supplier_logo: the bytes of the supplier's logo; None without a logo.
-    :param ui: the bytes of the form definition, which may be generated; None without a form.
-    :param warnings: mistakes in the manifest and in the form for which the package is not
-        refused.
+    :param ui: the bytes of the form definition, from a file or the package type; None without a
+        form.
+    :param warnings: mistakes in the manifest and in the form that do not refuse the package.
     """
 
     manifest: Manifest
@@ -71,7 +83,7 @@ class Contents:
 
     @property
     def inherits(self) -> Mapping[str, tuple[str, ...]]:
-        """The direct subclasses in this package, by base class; both are sorted."""
+        """The direct subclasses in this package: base class -> subclasses, in sorted order."""
         subclasses: dict[str, set[str]] = collections.defaultdict(set)
         for definition in self.classes:
             for base in definition.extends:
@@ -83,7 +95,7 @@ def read_manifest(archive: Archive) -> Manifest:
     """Read the manifest of a package.
 
     :raises InvalidManifest: if the manifest is missing or not valid; the error has all problems.
-    :raises InvalidArchive: if its file is damaged, or larger than 1 MiB.
+    :raises InvalidArchive: if the file of the manifest is damaged, or larger than 1 MiB.
     """
     if MANIFEST_FILE not in archive.paths:
         message = "is missing at the top of the archive"
@@ -93,27 +105,33 @@ def read_manifest(archive: Archive) -> Manifest:
 
 def read_contents(
     archive: Archive,
-    describe: Describe = describe_trusted,
+    describe: Describe = describe_for_loader,
     form_check: FormCheck = FormCheck.OFF,
 ) -> Contents:
     """Read the manifest, the classes, the logos and the form of a package.
 
-    :param describe: returns what a package type other than MuranoPL generates.
-    :param form_check: what to do about problems in the form; an engine does not need the form.
-    :raises InvalidPackage: with all problems of the manifest; if the manifest has none, with all
-        problems of the other files.
+    :param describe: a function that returns what a package type other than MuranoPL generates.
+    :param form_check: what to do about a form that only a dashboard cannot show. By default, the
+        form is not checked, since an engine does not need it.
+    :raises InvalidPackage: if the package breaks a rule. The error has all problems of the
+        manifest. If the manifest has no problem, the error has all problems of the other files.
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
-    requirements, generated = manifest.requirements, None
+    requirements, generated, description = manifest.requirements, None, None
     if manifest.format.name == MURANO_PL:
         classes = read_class_files(archive, manifest, read_classes, problems)
     else:
         description = describe(manifest, archive)
+        manifest = _computed_manifest(description, manifest, problems)
         classes = _generated_classes(description, problems)
         requirements = _generated_requirements(description, manifest, problems)
         generated = _generated_form(description, problems)
+    if cycle := find_cycle(classes):
+        problems.append(_of_cycle(cycle, manifest))
     logo = _read_image(archive, manifest.logo, "logo.png", "Logo", problems)
+    if description and description.logo is not None:
+        logo = _checked_image(description.logo, "the generated logo", "Logo", problems)
     supplier_logo = _read_image(
         archive, manifest.supplier.get("Logo"), "supplier_logo.png", "Supplier.Logo", problems
     )
@@ -124,7 +142,9 @@ def read_contents(
     warnings = [*manifest.warnings]
     if ui is not None and form_check is not FormCheck.OFF:
         wrong, ignored = check_form(ui, form)
-        (problems if form_check is FormCheck.ENFORCE else warnings).extend(wrong)
+        for problem in wrong:
+            is_refused = form_check is FormCheck.ENFORCE or problem.rule in ALWAYS_REFUSED
+            (problems if is_refused else warnings).append(problem)
         warnings += ignored
     if problems:
         raise InvalidPackage(problems, warnings)
@@ -132,8 +152,40 @@ def read_contents(
 
 
 def image_type(image: bytes) -> str:
-    """Return the content type of a logo."""
+    """Return the content type of a logo that ``read_contents`` has read."""
     return next(each for start, each in _IMAGE_TYPES.items() if image.startswith(start))
+
+
+def _computed_manifest(
+    description: Description, manifest: Manifest, problems: list[Problem]
+) -> Manifest:
+    """Return a manifest with the values that the package type computes; check them as in a file.
+
+    :param problems: the list to which found problems are added.
+    """
+    computed = description.manifest
+    own = {"FullName": manifest.fqn, "Version": str(manifest.version)}
+    found = [
+        Problem(Rule.PACKAGE_TYPE_RESULT, str(key), "a package type cannot compute this key")
+        for key in computed.keys() - {*own, *_COMPUTED}
+    ]
+    try:
+        kept = {"Type": manifest.package_type}
+        read = Manifest.parse(json.dumps({**own, **kept, **computed}).encode())
+    except InvalidManifest as error:
+        found += [
+            Problem(Rule.PACKAGE_TYPE_RESULT, each.where, each.message) for each in error.problems
+        ]
+        read = manifest
+    if (read.fqn, read.version) != (manifest.fqn, manifest.version):
+        message = (
+            f"the package type computes {read.fqn} {read.version}; name and version must be those "
+            f"of the manifest, {manifest.fqn} {manifest.version}"
+        )
+        found.append(Problem(Rule.PACKAGE_TYPE_RESULT, "FullName", message))
+    problems += found
+    values = {field: getattr(read, field) for key, field in _COMPUTED.items() if key in computed}
+    return dataclasses.replace(manifest, **values)
 
 
 def _generated_classes(
@@ -144,11 +196,21 @@ def _generated_classes(
         try:
             if len(bases) > MAX_BASES:
                 raise ValueError(f"{len(bases)} base classes, at most {MAX_BASES} are allowed")
-            extends = tuple(check_full_name(base) for base in bases)
-            found.append(ClassDefinition(check_full_name(name), extends))
+            extends = tuple(check_fqn(base) for base in bases)
+            found.append(ClassDefinition(check_fqn(name), extends))
         except ValueError as error:
             problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, f"class {name}", str(error)))
     return tuple(found)
+
+
+def _of_cycle(cycle: list[ClassDefinition], manifest: Manifest) -> Problem:
+    """Return the problem for a cycle of classes that extend each other."""
+    first = cycle[0]
+    file = manifest.classes.get(first.name) if manifest.format.name == MURANO_PL else None
+    where = f"class {first.name}" if file is None else f"{CLASSES_DIRECTORY}/{file}"
+    names = [each.name for each in (*cycle, first)]
+    message = f"a class cannot extend itself: {' extends '.join(names)}"
+    return Problem(Rule.CLASS_CYCLE, where, message, first.line)
 
 
 def _generated_requirements(
@@ -163,7 +225,7 @@ def _generated_requirements(
     if len(found) > MAX_REQUIREMENTS:
         message = f"{len(found)} packages, at most {MAX_REQUIREMENTS} are allowed"
         problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, "requirements", message))
-    return add_implicit(found, manifest.full_name, manifest.version)
+    return add_implicit(found, manifest.fqn, manifest.version)
 
 
 def _generated_form(description: Description, problems: list[Problem]) -> bytes | None:
@@ -183,11 +245,12 @@ def read_class_files(
     read: Callable[[list[yaml.Node], str, list[str]], tuple[list[T], list[Problem]]],
     problems: list[Problem],
 ) -> tuple[T, ...]:
-    """Read the classes of a MuranoPL package from its files.
+    """Read the classes of a MuranoPL package from its class files.
 
-    :param read: ``read_classes`` or ``read_sources``, which takes the documents of a file, its
-        path, and the names of its classes.
-    :param problems: a list to which the problems are added.
+    :param read: a function that reads a file: ``read_classes`` or ``read_sources``. It takes the
+        YAML documents of the file, the path, and the names of the classes in the file.
+    :param problems: the list to which found problems are added.
+    :returns: what ``read`` has returned for the classes of all files.
     """
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
@@ -211,7 +274,7 @@ def read_class_files(
             nodes, count = safe_yaml.compose_all(data, file)
         except InvalidPackage as error:
             problems += error.problems
-            # This is the greatest possible number, since a value takes at least two bytes.
+            # The file cannot have more values than this, since a value takes at least two bytes.
             values += len(data) // 2
             if values > MAX_EXPANDED:
                 break
@@ -220,6 +283,9 @@ def read_class_files(
         if values > MAX_EXPANDED:
             problems.append(_too_large(file, f"{MAX_EXPANDED} values"))
             break
+        for key, _ in safe_yaml.repeated_keys(nodes):
+            message = f"{quoted(str(key.value))} is repeated"
+            problems.append(Problem(Rule.YAML_KEY, file, message, safe_yaml.line_of(key)))
         found, class_problems = read(nodes, file, names)
         definitions += found
         problems += class_problems
@@ -233,9 +299,13 @@ def _too_large(file: str, limit: str) -> Problem:
 def _read_image(
     archive: Archive, named: str | None, default: str, key: str, problems: list[Problem]
 ) -> bytes | None:
-    """Read the image that the manifest names, or else the default image.
+    """Read the logo that the manifest names, or the default logo if the manifest names none.
 
-    :returns: None if there is neither, or after a problem.
+    :param named: the path in the manifest; None without one.
+    :param default: the path of the default logo.
+    :param key: the key of the manifest, for messages.
+    :param problems: the list to which a found problem is added.
+    :returns: the bytes of the logo; None if there is no logo, or after a problem.
     """
     path = named or default
     if path not in archive.paths:
@@ -244,10 +314,20 @@ def _read_image(
         return None
     size = archive.size(path)
     if size > MAX_IMAGE_SIZE:
-        message = f"{path} has {size} bytes, at most {MAX_IMAGE_SIZE} are allowed"
-        problems.append(Problem(Rule.IMAGE_SIZE, key, message))
+        problems.append(_too_large_image(path, size, key))
         return None
-    data = archive.read(path, MAX_IMAGE_SIZE)
+    return _checked_image(archive.read(path, MAX_IMAGE_SIZE), path, key, problems)
+
+
+def _too_large_image(path: str, size: int, key: str) -> Problem:
+    message = f"{path} has {size} bytes, at most {MAX_IMAGE_SIZE} are allowed"
+    return Problem(Rule.IMAGE_SIZE, key, message)
+
+
+def _checked_image(data: bytes, path: str, key: str, problems: list[Problem]) -> bytes | None:
+    if len(data) > MAX_IMAGE_SIZE:
+        problems.append(_too_large_image(path, len(data), key))
+        return None
     if data.startswith(tuple(_IMAGE_TYPES)):
         return data
     problems.append(Problem(Rule.IMAGE_TYPE, key, f"{path} is not a PNG, JPEG or GIF image"))

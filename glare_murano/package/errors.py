@@ -2,7 +2,7 @@
 
 """Errors about packages, and the base class of all errors of this project.
 
-Errors of networks, disks and catalogues are in ``loader.errors``.
+Errors about networks, disks and catalogues are in ``loader.errors``.
 """
 
 import dataclasses
@@ -23,16 +23,16 @@ def quoted(text: str | None) -> str:
 
 
 def shown(text: str) -> str:
-    """Shorten a string of unknown origin for a message, and quote unprintable strings."""
+    """Return a string of unknown origin for a message: shortened, and quoted if unprintable."""
     if text.isprintable():
         return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return quoted(text)
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """Escape the characters that control a terminal in a string of unknown origin.
+    """Escape unprintable characters in a string of unknown origin, since they control terminals.
 
-    :param keep: unprintable characters to keep.
+    :param keep: unprintable characters that are not escaped, such as a line break.
     """
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
@@ -54,7 +54,10 @@ class InvalidRange(GlareMuranoError, ValueError):
 
 
 class Unplannable(GlareMuranoError):
-    """The plan of a closure exceeds a limit; only malicious requirements cause this."""
+    """The planning of requirements exceeds a limit, such as that of its time.
+
+    Only malicious requirements cause this.
+    """
 
 
 class TooManyVersions(Unplannable):
@@ -63,12 +66,13 @@ class TooManyVersions(Unplannable):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A reason to refuse a package.
+    """A mistake in a package: a reason to refuse it, or to log a warning.
 
-    :param rule: the broken rule, or its code; an unknown code raises ValueError.
-    :param where: a key of the manifest, or a file of the archive.
-    :param message: the value, and what was expected.
-    :param line: the line in the manifest, counted from 1; 0 if unknown.
+    :param rule: the broken rule, or the code of the rule.
+    :param where: where the mistake is: a key of the manifest, or a file of the archive.
+    :param message: what is wrong, such as the value and what was expected.
+    :param line: the line of the mistake in its file, counted from 1; 0 if unknown.
+    :raises ValueError: if the code of the rule is unknown.
     """
 
     rule: Rule
@@ -86,7 +90,7 @@ class Problem:
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """List the first problems in a message, and the number of the others."""
+    """Return the first problems as one string, with the number of further problems."""
     texts = [str(problem) for problem in problems[:_MAX_LISTED]]
     if len(problems) > _MAX_LISTED:
         texts.append(f"and {len(problems) - _MAX_LISTED} more")
@@ -96,8 +100,9 @@ def listed(problems: Sequence[Problem]) -> str:
 class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
-    :ivar problems: all problems, in the order found.
-    :ivar warnings: other mistakes, such as an unknown key: perhaps a required key was misspelt.
+    :ivar problems: all problems, in the order in which they were found.
+    :ivar warnings: mistakes that do not refuse the package. They may explain a problem: an unknown
+        key can be a required key that is misspelt.
     """
 
     def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:

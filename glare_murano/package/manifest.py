@@ -12,8 +12,10 @@ import dataclasses
 import difflib
 import functools
 import importlib.metadata
+import itertools
 import re
 import types
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -38,10 +40,20 @@ PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
 FUNCTION_NAMESPACE = "glare_murano.package_types"
 
+# The remedy for a missing package that may be an extension plug-in, which cannot be published.
+PROVIDED_HINT = (
+    "if engines provide one as an extension plug-in, the operator names it in the option "
+    "provided_packages"
+)
+
 _KEYS = {"Author", "Classes", "Description", "Format", "FullName", "Logo", "Meta", "Name"}
 _KEYS |= {"Require", "Supplier", "Tags", "Type", "UI", "Version"}
+# Mappings whose keys are read one by one.
+_MAPPINGS = {"Classes", "Require", "Supplier"}
 _MAX_NAME = 255
 MAX_REQUIREMENTS = 256
+# The most unknown keys that are listed. The search for a similar key takes time.
+_MAX_UNKNOWN = 20
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
 # The name of an extension plug-in is that of its Python distribution, which may have hyphens.
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
@@ -54,8 +66,8 @@ D = TypeVar("D")
 class Format:
     """The format of a package: ``Type/Version``.
 
-    :param name: the type, such as ``MuranoPL``.
-    :param version: the full version, such as 1.4.0.
+    :param name: the package type, such as ``MuranoPL``.
+    :param version: the full version of the format, such as 1.4.0.
     """
 
     name: str
@@ -78,23 +90,23 @@ class Format:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """A checked manifest.
+    """The values of a valid manifest.
 
-    :param full_name: the package's fully qualified name (FQN).
-    :param package_type: ``Application`` or ``Library``.
-    :param display_name: ``Name``, by default the FQN.
-    :param supplier: ``Supplier`` as strings; keys of inner mappings are joined by a dot, as in
-        ``CompanyUrl.Link``.
-    :param classes: fully qualified class name -> file below ``Classes``.
-    :param requirements: FQN -> range, including implicit requirements.
-    :param ui: the file of the form definition, below ``UI``.
-    :param logo: the file of the logo; None without the key.
-    :param document: the manifest for package-type plug-ins, without keys that are null. Values
+    :param fqn: the fully qualified name (FQN) of the package.
+    :param package_type: the value of ``Type``: ``Application`` or ``Library``.
+    :param display_name: the value of ``Name``; by default the FQN.
+    :param supplier: the values of ``Supplier``, as strings. The key of a value in an inner mapping
+        has a dot, as in ``CompanyUrl.Link``.
+    :param classes: the classes: fully qualified name -> path of the file below ``Classes``.
+    :param requirements: all requirements, including the implicit ones: FQN -> range.
+    :param ui: the path of the form definition, below ``UI``.
+    :param logo: the path of the logo; None without the key ``Logo``.
+    :param document: all keys of the manifest that are not null, for package-type plug-ins. Values
         are strings as written, but ``Meta`` and unknown keys have plain YAML values.
-    :param warnings: harmless problems, such as unknown keys.
+    :param warnings: mistakes that do not refuse the package, such as unknown keys.
     """
 
-    full_name: str
+    fqn: str
     version: Version
     format: Format
     package_type: str
@@ -120,13 +132,15 @@ class Manifest:
         return _ManifestReader(data).manifest()
 
 
-def check_full_name(text: str, max_length: int = _MAX_NAME) -> str:
+def check_fqn(text: str, max_length: int = _MAX_NAME) -> str:
     """Check and return the name of a package or a class.
 
-    :raises InvalidName: if the name is too long, or has anything but letters, digits and
-        underscores, joined by single dots.
+    A name consists of ASCII letters, digits and underscores, joined by single dots.
+
+    :param max_length: the largest number of characters.
+    :raises InvalidName: if the name is too long or not valid.
     """
-    return _checked_name(text, _NAME, "letters, digits and underscores", max_length)
+    return _checked_name(text, _NAME, "ASCII letters, digits and underscores", max_length)
 
 
 def check_required_name(text: str) -> str:
@@ -134,11 +148,11 @@ def check_required_name(text: str) -> str:
 
     :raises InvalidName: if the name is not valid.
     """
-    return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
+    return _checked_name(text, _REQUIRED_NAME, "ASCII letters, digits, underscores and hyphens")
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Return a manifest with another version; everything else stays as written.
+    """Return a manifest with another ``Version``; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     """
@@ -160,7 +174,7 @@ def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
     """Return a manifest with other ranges in ``Require``; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
-    :param ranges: FQN of a required package -> range.
+    :param ranges: the new ranges: FQN of a required package -> range.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}
@@ -174,7 +188,7 @@ def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
 
 
 def _decoded(data: bytes) -> tuple[str, Any]:
-    """Return a manifest as a string, and its root node with places in this string."""
+    """Return a manifest as a string, and its root node, whose marks are places in this string."""
     is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if is_utf_16 else "utf-8-sig")
     return text, safe_yaml.compose(text.encode(), MANIFEST_FILE)
@@ -184,9 +198,10 @@ def _decoded(data: bytes) -> tuple[str, Any]:
 def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPoint]:
     """Return the entry points of the installed package types, by format.
 
-    No plug-in is imported. A process reads the entry points once.
+    No plug-in is imported. A process reads the entry points of a group once.
 
-    :param group: ``PLUGIN_NAMESPACE`` for classes, ``FUNCTION_NAMESPACE`` for functions.
+    :param group: the entry-point group. ``PLUGIN_NAMESPACE`` has the plug-ins of engines, which are
+        classes. ``FUNCTION_NAMESPACE`` has the functions that describe packages.
     """
     found = {}
     for entry_point in importlib.metadata.entry_points(group=group):
@@ -196,24 +211,28 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 
 
 def add_implicit(
-    requirements: Mapping[str, VersionSpec], full_name: str, version: Version
+    requirements: Mapping[str, VersionSpec], fqn: str, version: Version
 ) -> dict[str, VersionSpec]:
-    """Add the implicit requirements of the specification "Murano versioning" to explicit ones.
+    """Return requirements with the implicit ones (specification "Murano versioning") added.
 
-    Every package but the core library requires the core library in the range ``0``, and itself in
-    its major version. An explicit range replaces the implicit one.
+    Every package except the core library requires two packages implicitly: the core library in the
+    range ``0``, and itself in its major version. An explicit range replaces the implicit range.
+
+    :param requirements: the explicit requirements of a package: FQN -> range.
+    :param fqn: the FQN of the package.
+    :param version: the version of the package.
     """
     implicit = {}
-    if full_name != CORE_LIBRARY:
+    if fqn != CORE_LIBRARY:
         implicit = {
             CORE_LIBRARY: VersionSpec.of(None),
-            full_name: VersionSpec.of(str(version.major)),
+            fqn: VersionSpec.of(str(version.major)),
         }
     return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
 
 
 class _ManifestReader:
-    """Reads a document, and collects its problems."""
+    """A reader of a manifest, which collects the problems that it finds."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -230,24 +249,24 @@ class _ManifestReader:
         self._nodes = {k: v for k, v in self._written.items() if v.tag != safe_yaml.NULL}
 
     def manifest(self) -> Manifest:
-        full_name = self._required("FullName", Rule.MANIFEST_NAME, check_full_name)
+        fqn = self._required("FullName", Rule.MANIFEST_NAME, check_fqn)
         version = self._read("Version", Rule.MANIFEST_VERSION, parse_version, parse_version(None))
         manifest = Manifest(
-            full_name=full_name,
+            fqn=fqn,
             version=version,
             format=self._read("Format", Rule.MANIFEST_FORMAT, _registered_format, Format.of(None)),
             package_type=self._required("Type", Rule.MANIFEST_TYPE, _package_type),
-            display_name=self._read("Name", Rule.MANIFEST_TEXT, str, "") or full_name,
+            display_name=self._read("Name", Rule.MANIFEST_TEXT, str, "") or fqn,
             description=self._read("Description", Rule.MANIFEST_TEXT, str, ""),
             author=self._read("Author", Rule.MANIFEST_TEXT, str, ""),
             supplier=types.MappingProxyType(self._supplier()),
             tags=self._tags(),
             classes=types.MappingProxyType(
-                self._mapping("Classes", Rule.MANIFEST_CLASSES, check_full_name, _relative_path)
+                self._mapping("Classes", Rule.MANIFEST_CLASSES, check_fqn, _relative_path)
             ),
             ui=self._read("UI", Rule.MANIFEST_FILE, _relative_path, "ui.yaml"),
             logo=self._read("Logo", Rule.MANIFEST_FILE, _relative_path, None),
-            requirements=types.MappingProxyType(self._requirements(full_name, version)),
+            requirements=types.MappingProxyType(self._requirements(fqn, version)),
             document=types.MappingProxyType(self._document()),
             warnings=self._unknown_keys(),
         )
@@ -261,7 +280,7 @@ class _ManifestReader:
         return self._read(key, rule, convert, "")
 
     def _read(self, key: str, rule: Rule, convert: Callable[[str], T], default: D) -> T | D:
-        """Convert the string of a key; return the default if it is missing, or after a problem."""
+        """Return the converted string of a key; the default if the key is missing or wrong."""
         node = self._nodes.get(key)
         value = None if node is None else self._convert(node, key, rule, convert)
         return default if value is None else value
@@ -296,15 +315,15 @@ class _ManifestReader:
         tags = [self._convert(item, "Tags", Rule.MANIFEST_TAGS, str) for item in items]
         return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
-    def _requirements(self, full_name: str, version: Version) -> dict[str, VersionSpec]:
-        """Return the requirements in the manifest, then the implicit ones."""
+    def _requirements(self, fqn: str, version: Version) -> dict[str, VersionSpec]:
+        """Return the requirements in the manifest and the implicit ones: FQN -> range."""
         node = self._nodes.get("Require")
         if isinstance(node, yaml.MappingNode) and len(node.value) > MAX_REQUIREMENTS:
             message = f"{len(node.value)} packages, at most {MAX_REQUIREMENTS} are allowed"
             self._complain(Rule.MANIFEST_REQUIRE, "Require", message, node)
             return {}
         found = self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
-        return add_implicit(found, full_name, version)
+        return add_implicit(found, fqn, version)
 
     def _mapping(
         self, key: str, rule: Rule, check_key: Callable[[str], str], convert: Callable[[str], T]
@@ -324,6 +343,10 @@ class _ManifestReader:
     def _document(self) -> dict[str, Any]:
         document = {}
         for key, node in self._nodes.items():
+            if key not in _MAPPINGS:
+                for repeated, _ in safe_yaml.repeated_keys([node]):
+                    message = f"{quoted(str(repeated.value))} is repeated"
+                    self._complain(Rule.MANIFEST_KEY, key, message, repeated)
             read = safe_yaml.strings if key in _KEYS - {"Meta"} else safe_yaml.plain
             try:
                 document[key] = read(node)
@@ -332,11 +355,15 @@ class _ManifestReader:
         return document
 
     def _unknown_keys(self) -> tuple[Problem, ...]:
-        return tuple(
+        unknown = {key: node for key, node in self._written.items() if key not in _KEYS}
+        found = [
             Problem(Rule.MANIFEST_KEY, quoted(key), _unknown_key(key), safe_yaml.line_of(node))
-            for key, node in self._written.items()
-            if key not in _KEYS
-        )
+            for key, node in itertools.islice(unknown.items(), _MAX_UNKNOWN)
+        ]
+        if len(unknown) > _MAX_UNKNOWN:
+            message = f"{len(unknown) - _MAX_UNKNOWN} more keys are unknown"
+            found.append(Problem(Rule.MANIFEST_KEY, MANIFEST_FILE, message))
+        return tuple(found)
 
     def _entries(self, key: str, rule: Rule) -> Iterator[tuple[str, yaml.Node]]:
         node = self._nodes.get(key)
@@ -363,7 +390,10 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Convert a string as written, where null is the empty string; None after a problem."""
+        """Return the converted string of a node, as written; None after a problem.
+
+        Null counts as the empty string.
+        """
         try:
             if not isinstance(node, yaml.ScalarNode):
                 raise ValueError(f"expected a string, found {safe_yaml.kind(node)}")
@@ -388,9 +418,18 @@ def _checked_name(
     if not isinstance(text, str) or len(text) > max_length or not pattern.match(text):
         raise InvalidName(
             f"{quoted(str(text))} is not a valid name: expected {characters} joined by single "
-            f"dots, at most {max_length} characters"
+            f"dots, at most {max_length} characters{_foreign_character(str(text))}"
         )
     return text
+
+
+def _foreign_character(text: str) -> str:
+    """Return a remark on the first character that is not ASCII, since it may look as if it were."""
+    found = next((each for each in text if not each.isascii()), None)
+    if found is None:
+        return ""
+    name = unicodedata.name(found, "which has no name")
+    return f"; {quoted(found)} is U+{ord(found):04X}, {name}"
 
 
 def _package_type(text: str) -> str:

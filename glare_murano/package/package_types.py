@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Describe what a package type generates: classes, requirements and the form.
+"""Describe what a package type generates: classes, requirements and a form.
 
-A package type other than MuranoPL has a function, which takes a manifest and an archive and
+A package type other than MuranoPL has a function, which takes a manifest and an archive, and
 returns a description. A distribution registers the function in the entry-point group
-``glare_murano.package_types``, under the name of the format, such as ``Cloudify.TOSCA/1.0``.
-``sandbox`` runs the functions, and servers store the descriptions. Engines get the code of the
-classes from another plug-in, see ``loader/formats``.
+``glare_murano.package_types``, under the name of the format, such as ``Cloudify.TOSCA/1.0``. A
+server calls the function in the child process that reads the archive, and stores the description.
+A loader calls the function through ``type_process``. Engines get the code of the classes from
+another plug-in; see ``loader/formats``.
 """
 
 import dataclasses
+import itertools
+import json
+import traceback
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from glare_murano.package.archive import Archive
+from glare_murano.package.errors import InvalidPackage, Problem
 from glare_murano.package.manifest import FUNCTION_NAMESPACE, Format, Manifest, registered_formats
+from glare_murano.package.rules import Rule
 
 _DISTRIBUTION = "glare-murano"
 
@@ -22,36 +29,41 @@ _DISTRIBUTION = "glare-murano"
 class Description:
     """What a package type generates from the files of a package.
 
-    :param classes: FQN of each class -> FQNs of its direct base classes.
-    :param requirements: FQN of a required package -> range, as in ``Require``. A range for
-        the core library replaces the default ``0`` (specification "Murano versioning",
+    :param classes: the generated classes: FQN of the class -> FQNs of its direct base classes.
+    :param requirements: the requirements of the package: FQN -> range, as in ``Require``. A range
+        for the core library replaces the default ``0`` (specification "Murano versioning",
         "Package requirements": other types may have other defaults).
-    :param ui: the form definition, as YAML; if None, the package has the form that the manifest
-        names, if any.
+    :param ui: the generated form definition, as YAML. None if the package type generates no form;
+        then the form in the package is used, if there is one.
+    :param manifest: the keys of a manifest that the package type computes, such as ``Name`` or
+        ``Tags``, with their values. They replace those in the file.
+    :param logo: the generated logo; None if the package type generates no logo.
     """
 
     classes: Mapping[str, Collection[str]]
     requirements: Mapping[str, str | None]
     ui: str | None = None
+    manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    logo: bytes | None = None
 
 
 Describe = Callable[[Manifest, Archive], Description]
 
 
 def has_function(package_format: Format) -> bool:
-    """Return whether a function for a format is installed."""
+    """Return whether the function that describes packages of a format is installed."""
     return package_format in registered_formats(FUNCTION_NAMESPACE)
 
 
 def is_built_in(package_format: Format) -> bool:
-    """Return whether the function for a format is part of this project."""
+    """Return whether the function that describes packages of a format is part of this project."""
     entry_point = registered_formats(FUNCTION_NAMESPACE).get(package_format)
     distribution = entry_point and entry_point.dist
     return distribution is not None and distribution.name == _DISTRIBUTION
 
 
 def call(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by the function for its format, in this process.
+    """Describe a package, by calling the function for its format in this process.
 
     :raises InvalidPackage: if the function refuses the package.
     :raises Exception: if the function cannot be imported, or fails in any other way.
@@ -60,11 +72,81 @@ def call(manifest: Manifest, archive: Archive) -> Description:
     return describe(manifest, archive)
 
 
-def from_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest alone.
+def describe(manifest: Manifest, archive: Archive) -> Description:
+    """Describe a package for a server; call this only in a child process with limits.
 
-    If the manifest lists no class, the package has one class, with the name of the package.
+    If no function for the format is installed, the manifest must list the classes. What the
+    function prints, and the traceback of a failure, go to the output of this process.
+
+    :raises InvalidPackage: if the function refuses the package or fails, or if there is no
+        function, and the manifest lists no class.
     """
-    classes = manifest.classes or (manifest.full_name,)
+    if has_function(manifest.format):
+        return call_safely(manifest, archive)
+    return from_complete_manifest(manifest)
+
+
+def from_complete_manifest(manifest: Manifest) -> Description:
+    """Describe a package by its manifest, which must list the classes.
+
+    :raises InvalidPackage: if the manifest lists no class.
+    """
+    if manifest.classes:
+        return from_manifest(manifest)
+    message = (
+        f"has to list the classes, since no function is installed that finds those that the "
+        f"package type {manifest.format} generates"
+    )
+    raise InvalidPackage([Problem(Rule.CLASS_UNLISTED, "Classes", message)])
+
+
+def call_safely(manifest: Manifest, archive: Archive) -> Description:
+    """Describe a package by the function for its format; turn its failures into a refusal.
+
+    :raises InvalidPackage: if the function refuses the package, or fails.
+    """
+    try:
+        description = call(manifest, archive)
+        check_types(description)
+    except (InvalidPackage, MemoryError):
+        raise
+    except BaseException as error:
+        traceback.print_exc()
+        message = f"the package type {manifest.format} failed; see the log"
+        raise InvalidPackage([Problem(Rule.READING_FAILURE, "Format", message)]) from error
+    return description
+
+
+def from_manifest(manifest: Manifest) -> Description:
+    """Describe a package by its manifest, without the function for its format.
+
+    If the manifest lists no class, the package has one class, which has the name of the package.
+    """
+    classes = manifest.classes or (manifest.fqn,)
     requirements = {fqn: spec.text for fqn, spec in manifest.requirements.items()}
     return Description(dict.fromkeys(classes, ()), requirements)
+
+
+def check_types(description: Any) -> None:
+    """Check that the values in a description have the types that ``Description`` declares.
+
+    :raises TypeError: if a value has another type.
+    """
+    match description:
+        case Description(
+            classes=Mapping() as classes,
+            requirements=Mapping() as requirements,
+            manifest=Mapping() as manifest,
+            logo=bytes() | None,
+        ):
+            # A value that JSON does not have is a TypeError.
+            json.dumps(dict(manifest))
+            bases = list(classes.values())
+            are_lists = all(isinstance(b, Collection) and not isinstance(b, str) for b in bases)
+            names = [*classes, *requirements, *itertools.chain(*bases)] if are_lists else [None]
+            texts = [*requirements.values(), description.ui]
+            if all(isinstance(name, str) for name in names) and all(
+                isinstance(text, str | None) for text in texts
+            ):
+                return
+    raise TypeError(f"expected a description, found {description!r:.400}")

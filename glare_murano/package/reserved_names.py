@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names of packages that belong to projects: the operator's file of reserved names.
+"""Read the operator's file of reserved names, which says which project may use which names.
 
-The file is YAML: a prefix of names, and the ids of the projects that may publish under it. ::
+The file is YAML. It maps a prefix of names to the ids of the projects that may publish under it. ::
 
     io.murano: [6e3f5a0c2d714b0f9f3e6c1d2a4b5c7d]
     org.example: [0f1e2d3c4b5a69788796a5b4c3d2e1f0, 11aa22bb33cc44dd55ee66ff77008899]
@@ -10,9 +10,9 @@ The file is YAML: a prefix of names, and the ids of the projects that may publis
 
 A prefix covers the name itself and every name below it: ``org.example`` and ``org.example.`` both
 cover ``org.example`` and ``org.example.db``, but not ``org.examples``. If several prefixes cover a
-name, the longest applies. If a prefix has no projects, nobody may publish under it: packages with
-such names come from directories of the engines. Glare, Glance and the engine read the same file,
-and each enforces it.
+name, the longest prefix applies. If a prefix has no projects, nobody may publish under it: packages
+with such names come from directories of the engines. Glare, Glance and the engine read the same
+file, and each enforces it.
 """
 
 import dataclasses
@@ -39,8 +39,8 @@ class InvalidReservedNames(GlareMuranoError, ValueError):
 class Reservation:
     """A reserved prefix of names.
 
-    :param prefix: without a dot at the end.
-    :param projects: the ids of the projects that may publish under it.
+    :param prefix: the prefix, without a dot at the end.
+    :param projects: the ids of the projects that may publish under the prefix.
     """
 
     prefix: str
@@ -64,7 +64,7 @@ class Reservation:
 
 @dataclasses.dataclass(frozen=True)
 class ReservedNames:
-    """Reserved prefixes of names.
+    """All reserved prefixes of names.
 
     >>> reserved = ReservedNames.parse(b"org.example: [our-project]", "reserved-names.yaml")
     >>> reserved.allows("org.example.db", "our-project")
@@ -72,7 +72,7 @@ class ReservedNames:
     >>> reserved.allows("org.example.db", "another-project")
     False
 
-    :param reservations: prefix -> reservation.
+    :param reservations: the reservations by prefix.
     """
 
     reservations: Mapping[str, Reservation] = dataclasses.field(
@@ -115,7 +115,7 @@ class ReservedNames:
         return next(filter(None, map(self.reservations.get, _prefixes(fqn))), None)
 
     def allows(self, fqn: str, project_id: str | None) -> bool:
-        """Return whether a project may publish under a name, which may be reserved for others."""
+        """Return whether a project may publish under a name, which may be reserved or not."""
         reservation = self.find(fqn)
         return reservation is None or project_id in reservation.projects
 
@@ -126,9 +126,9 @@ NO_RESERVED_NAMES = ReservedNames()
 
 @functools.cache
 def read_reserved_names(path: str | None) -> ReservedNames:
-    """Read the operator's file, once in each process.
+    """Return the operator's reserved names; a process reads each file once.
 
-    :param path: None if no names are reserved.
+    :param path: the path of the file; None if no names are reserved.
     :raises InvalidReservedNames: if the file is missing, unreadable or not valid.
     """
     return NO_RESERVED_NAMES if path is None else ReservedNames.load(path)

@@ -2,8 +2,8 @@
 
 """The rules for packages: the code of each rule, and how to correct a package.
 
-Messages end in the code in brackets, and counters have the code as a label. The
-strings below the codes appear in ``doc/source/user/refusals.rst``.
+A message ends in the code of the broken rule, in brackets. Counters have the code as a label. The
+strings below the codes appear in ``doc/source/reference/refusals.rst``.
 """
 
 import enum
@@ -11,10 +11,16 @@ import enum
 
 @enum.unique
 class Rule(enum.StrEnum):
-    """A rule; its value is its code, and the string below says why packages are refused."""
+    """A rule for packages; the value is its code.
+
+    The string below each rule says when a package is refused, and what to do.
+    """
 
     ARCHIVE_FORMAT = "archive-format"
     """The archive is not a ZIP file. Pack the contents of the package's directory as ZIP."""
+    ARCHIVE_LAYOUT = "archive-layout"
+    """The archive has bytes in front of, between or behind its files, or its end records contradict
+    each other, so that programs find different files in it. Pack the files into a new archive."""
     ARCHIVE_SIZE = "archive-size"
     """The archive is larger than ``max_archive_size``. Remove files from the package."""
     ARCHIVE_ENTRIES = "archive-entries"
@@ -28,25 +34,40 @@ class Rule(enum.StrEnum):
     """A path is empty, is absolute, or leaves the package's directory. Use relative paths
     without ``.``, ``..`` and empty parts."""
     PATH_CHARACTERS = "path-characters"
-    """A path contains control characters, a backslash or a colon. Rename the file."""
+    """A path contains control characters, a backslash or a colon, or ends like a version of VMS
+    (``;1``). Rename the file."""
+    PATH_ENCODING = "path-encoding"
+    """A path outside ASCII is not marked as UTF-8, or is not in the Unicode form NFC. Rename the
+    file, or pack with ``openstack murano package build``, 7-Zip, ``jar``, ``git archive`` or
+    Python. Most builds of ``zip``, and macOS, do not mark paths."""
     PATH_COLLISION = "path-collision"
-    """Two paths differ only in case or Unicode form, or a path is both a file and a directory.
+    """Two paths differ only in case, or a path is both a file and a directory.
     Rename one of them."""
     PATH_LENGTH = "path-length"
     """A path has more than 255 characters, or a name in it more than 255 bytes. Shorten it."""
     PATH_DEPTH = "path-depth"
     """A path has more than 32 directories. Use fewer levels."""
     ENTRY_TYPE = "entry-type"
-    """An entry is a link, a device, or anything but a file or a directory. Replace the entry by
-    a file."""
+    """An entry is a link, a device, or anything but a file or an empty directory. Replace the entry
+    by a file."""
     ENTRY_ENCRYPTED = "entry-encrypted"
     """A file is encrypted. Pack the package without a password."""
     ENTRY_COMPRESSION = "entry-compression"
-    """A file is neither stored nor deflated. Pack the package with one of these methods."""
+    """A file is neither stored nor deflated, or needs a newer version of the ZIP format than 4.5.
+    Pack the package with one of these methods."""
     ENTRY_SIZE = "entry-size"
     """A file is too large, or not as large as declared. Shorten the file, or pack again."""
     ENTRY_DATA = "entry-data"
-    """A file is damaged, or its header contradicts the archive's directory. Pack again."""
+    """A file is damaged, or more bytes follow the end of its compressed data. Pack again."""
+    ENTRY_HEADER = "entry-header"
+    """The header in front of a file, or the sizes behind it, contradict the archive's directory.
+    Pack again with another program."""
+    ENTRY_EXTRA = "entry-extra"
+    """An extra field of a file is cut off, or gives the file another name or type, which only some
+    programs use. Pack again with another program, or with names in ASCII."""
+    ENTRY_STREAMED = "entry-streamed"
+    """A file is stored without compression, and its size follows it, as if packed into a pipe
+    without compression. Compress the file, or pack into a file instead of a pipe."""
     ENTRY_OVERLAP = "entry-overlap"
     """Two files share bytes of the archive. Pack again."""
     MANIFEST_MISSING = "manifest-missing"
@@ -62,7 +83,8 @@ class Rule(enum.StrEnum):
     MANIFEST_TEXT = "manifest-text"
     """``Name``, ``Description`` or ``Author`` is not a string. Write a string."""
     MANIFEST_NAME = "manifest-name"
-    """``FullName`` is missing or not valid. Join letters, digits and underscores by dots."""
+    """``FullName`` is missing or not valid. Join ASCII letters, digits and underscores by
+    dots. A letter of another alphabet may look the same: the message has its code."""
     MANIFEST_VERSION = "manifest-version"
     """``Version`` is not a valid version. Write a SemVer version such as ``1.2.3``."""
     MANIFEST_FORMAT = "manifest-format"
@@ -85,8 +107,10 @@ class Rule(enum.StrEnum):
     an artifact or an image with the values of the package, or correct the package."""
     MANIFEST_LIMIT = "manifest-limit"
     """The service cannot store a value: a string is too long, a tag contains a comma or a slash,
-    or a character is NUL or beyond U+FFFF. In Glance, all properties of a package together have
-    at most 60 KiB, and the image has a limited number of properties. Change the value."""
+    a character is NUL or beyond U+FFFF, or all lists and mappings of a package (classes, base
+    classes, requirements, tags, keywords, supplier) together have more than 1024 elements. In
+    Glance, all properties of a package together have at most 60 KiB, and the image has a limited
+    number of properties. Change the value."""
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"
@@ -99,6 +123,10 @@ class Rule(enum.StrEnum):
     YAML_ALIAS = "yaml-alias"
     """A YAML alias contains itself, or aliases expand to more than 100,000 values. Write out
     the values."""
+    YAML_KEY = "yaml-key"
+    """A mapping in a class file or a form has a key twice, and programs would use one or the other.
+    Write each key once. In a form, a key that is repeated with the same value is only logged as a
+    warning."""
     CLASS_FILE = "class-file"
     """The file of a class is missing. Add it to ``Classes``, or correct the manifest."""
     CLASS_SYNTAX = "class-syntax"
@@ -107,6 +135,9 @@ class Rule(enum.StrEnum):
     """Several classes in a file have no ``Name``. Name all of them but one."""
     CLASS_MISSING = "class-missing"
     """A file does not define a class that the manifest lists. Correct the manifest or ``Name``."""
+    CLASS_CYCLE = "class-cycle"
+    """A class extends itself, directly or through other classes of the package. The name of a base
+    class means the package's own class, if it has one. Correct ``Extends``."""
     CLASS_UNLISTED = "class-unlisted"
     """No installed function finds the classes that the package type generates. List them in
     ``Classes``, or install a plug-in with such a function on the server."""
@@ -131,6 +162,10 @@ class Rule(enum.StrEnum):
     FORM_VALIDATOR = "form-validator"
     """A regular expression is not valid, or a validator is malformed. Correct it. Expressions
     stand without quotes."""
+    FORM_RANGE = "form-range"
+    """``classVersion`` in the header of an object is not a range of versions, or YAML reads it as
+    another one: ``1.10`` without quotes is the number 1.1. Write it in quotes. Engines refuse such
+    an object, so the package is refused whatever ``check_forms`` is."""
     IMAGE_MISSING = "image-missing"
     """The file of a logo is missing. Add it, or remove the key from the manifest."""
     IMAGE_SIZE = "image-size"
@@ -157,21 +192,27 @@ class Rule(enum.StrEnum):
     PACKAGE_TYPE_RESULT = "package-type-result"
     """A class, base class, requirement or form that the package type generates is not valid, or
     the package type itself refuses a file. Correct the package."""
-    PACKAGE_TYPE_LIMIT = "package-type-limit"
-    """The package type needs more than ``package_type_timeout``, ``package_type_memory`` or 4 MiB
-    of results for the package. Simplify the package."""
-    PACKAGE_TYPE_FAILURE = "package-type-failure"
-    """The plug-in of the package type failed (in Glare, status 500). Read the server's log, and
-    correct or reinstall the plug-in."""
+    READING_LIMIT = "reading-limit"
+    """The service needs more processor time than ``max_reading_seconds``, or more memory than
+    ``max_reading_memory``, to read the package, or its metadata, logos and form take more than
+    4 MiB. Simplify the package."""
+    READING_FAILURE = "reading-failure"
+    """The service could not read the package, or the plug-in of the package type failed (in Glare,
+    status 500). Read the service's log, and correct or reinstall the plug-in."""
+    SERVICE_BUSY = "service-busy"
+    """The service was reading other packages for ``max_reading_wait`` seconds, or too many of the
+    project wait already (in Glare, status 503). Nothing is wrong with the package: upload it
+    again. The command does so by itself, a few times."""
     PLUGIN_NAME = "plugin-name"
     """The package has the name of an extension plug-in of the engines (``provided_packages``), or
     defines a class of one (``provided_classes``). Choose another name."""
     REQUIREMENT_MISSING = "requirement-missing"
-    """A package is activated, and a package that it requires is missing. Upload that one first,
-    or change the range."""
+    """A package is activated, and a package that it requires is missing, or no package that it
+    requires has a base class. Upload that package first, change the range, or add it to
+    ``Require``."""
     REQUIREMENT_PRIVATE = "requirement-private"
-    """A package is published, and a package that it requires is not public. Publish that one
-    first."""
+    """A package is published, and a package that it requires, or that has a base class, is not
+    public. Publish that one first."""
     REQUIREMENT_LAST = "requirement-last"
     """A package is deleted or deactivated, and no other package satisfies the requirements of
     active packages. Upload another version first."""

@@ -2,13 +2,13 @@
 
 """Parse untrusted YAML without executing code or exhausting memory.
 
-libyaml does the parsing; this module limits its input and its output. Results
-are nodes rather than values, since a node has its string as written, and its line
-number.
+libyaml parses the YAML, and this module limits the input and the output. Results are nodes, not
+values, since a node contains the string as written, and the line number.
 """
 
 import itertools
 import re
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -33,6 +33,9 @@ _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
 
 _TRUTH = yaml.SafeLoader.bool_values
+# Longer keys are not converted, since a number to the base of 60 takes time.
+_MAX_CONVERTED = 1000
+_STRINGS = frozenset({STR, YAQL, MERGE})
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]{0,18}([eE][-+]?[0-9]{1,3})?\Z")
 
@@ -43,7 +46,7 @@ _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} 
 
 # libyaml composes nodes recursively, in C: deep nesting overflows the stack and kills
 # the process. In every encoding, each level needs one of the first five characters below,
-# and each of all seven stands for at most three nodes. So a file with few of
+# and each of the seven characters makes at most three nodes. So a file with few of
 # these characters is safe. Any other file is first checked event by event.
 _NODE_CHARACTERS = b"[{-?:,."
 _SAFE_COUNT = 4000
@@ -61,7 +64,7 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader with a faster resolver, and without the unused path resolvers."""
+    """PyYAML's loader, which resolves tags faster, and skips the unused resolvers of paths."""
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         pass
@@ -83,8 +86,8 @@ def compose(data: bytes, name: str) -> yaml.Node | None:
     """Parse a file with at most one YAML document.
 
     :param data: the file in UTF-8 or UTF-16.
-    :param name: the file's name, for messages.
-    :returns: the root node, or None if the document is empty.
+    :param name: the name of the file, for messages.
+    :returns: the root node; None if the file has no document.
     :raises InvalidPackage: as in ``compose_all``, or if there are several documents.
     """
     nodes, _ = compose_all(data, name)
@@ -96,10 +99,12 @@ def compose(data: bytes, name: str) -> yaml.Node | None:
 def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     """Parse a file with any number of YAML documents.
 
-    :returns: the root nodes, without empty documents at the end, and the total
-        number of nodes after aliases are expanded.
-    :raises InvalidPackage: if the file is too large, nested too deep or not valid
-        YAML, if MuranoPL does not know a tag, or if aliases expand to too many nodes.
+    :param data: the file in UTF-8 or UTF-16.
+    :param name: the name of the file, for messages.
+    :returns: the root nodes, without empty documents at the end, and the total number of nodes
+        after aliases are expanded.
+    :raises InvalidPackage: if the file is too large, nested too deep or not valid YAML, if MuranoPL
+        does not know a tag, or if aliases expand to too many nodes.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
@@ -123,10 +128,10 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
 
 
 def plain(node: yaml.Node) -> Any:
-    """Return a node as dicts, lists, strings, numbers, truth values and None.
+    """Return the value of a node: dicts, lists, strings, numbers, truth values and None.
 
-    Scalars of other types, such as dates and numbers to the base of 60, become strings as
-    written.
+    Scalars of other types become strings as written. Examples are dates, and numbers to the base
+    of 60.
 
     :raises ValueError: if a key of a mapping is not a string.
     """
@@ -138,9 +143,9 @@ def plain(node: yaml.Node) -> Any:
 
 
 def strings(node: yaml.Node) -> Any:
-    """Return a node like ``plain``, but every scalar except null is a string as written.
+    """Return the value of a node: dicts, lists, strings as written, and None.
 
-    Null is omitted from lists.
+    Every scalar except null becomes a string as written. Null is omitted from lists.
 
     :raises ValueError: if a key of a mapping is not a string.
     """
@@ -152,7 +157,9 @@ def strings(node: yaml.Node) -> Any:
 
 
 def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of a mapping; the pairs of merged mappings (``<<``) come first.
+    """Return the pairs of a mapping node, with its merge keys (``<<``) resolved.
+
+    The pairs of merged mappings come first. The node is changed in place.
 
     :raises ValueError: if the node or a merged node is not a mapping.
     """
@@ -165,9 +172,39 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
     return list(node.value)
 
 
-def key_of(node: yaml.Node) -> str:
-    """Return a key of a mapping, as written.
+def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]]:
+    """Yield each repeated key of a mapping, at any level of the documents.
 
+    Parsers differ: PyYAML uses the last of equal keys, and so do the engine and the dashboard.
+    Other parsers use the first.
+
+    :param roots: documents that ``compose_all`` has returned, before any call of ``merged_pairs``.
+    :returns: the node of the key, and whether its value is the same as that of the earlier key.
+    """
+    # An alias is the same node once more.
+    found: dict[int, tuple[yaml.Node, bool]] = {}
+    collections = [node for node in roots if type(node) is not _SCALAR]
+    # The list grows meanwhile. Calls would be slow, since every class has many nodes.
+    for node in collections:
+        if type(node) is not _MAPPING:
+            collections += [item for item in node.value if type(item) is not _SCALAR]
+            continue
+        texts = set()
+        for key, value in node.value:
+            if type(key) is _SCALAR and key.tag in _STRINGS:
+                texts.add(key.value)
+            if type(value) is not _SCALAR:
+                collections.append(value)
+        if len(texts) < len(node.value):
+            repeated = _find_repeated(node.value)
+            found.update({id(key): (key, is_same) for key, is_same in repeated})
+    yield from found.values()
+
+
+def key_of(node: yaml.Node) -> str:
+    """Return the key of a mapping, as written.
+
+    :param node: the node of the key.
     :raises ValueError: if the key is not a string, or is a merge key.
     """
     if not isinstance(node, yaml.ScalarNode):
@@ -187,8 +224,50 @@ def kind(node: yaml.Node | None) -> str:
 
 
 def line_of(node: yaml.Node | None) -> int:
-    """Return the line of a node in its document, counted from 1; 0 without a node."""
+    """Return the line where a node begins in its file, counted from 1; 0 without a node."""
     return 0 if node is None else int(node.start_mark.line) + 1
+
+
+def _find_repeated(
+    pairs: Iterable[tuple[yaml.Node, yaml.Node]],
+) -> Iterator[tuple[yaml.Node, bool]]:
+    values: dict[Hashable, yaml.Node] = {}
+    for key, value in pairs:
+        # PyYAML refuses a mapping or a sequence as a key.
+        if isinstance(key, yaml.ScalarNode):
+            read = _read_key(key)
+            if read in values:
+                yield key, _is_same(values[read], value)
+            values[read] = value
+
+
+def _read_key(key: yaml.ScalarNode) -> Hashable:
+    """Return a key as PyYAML reads it, so that ``1`` and ``0x1`` are equal."""
+    text = str(key.value)
+    if key.tag in _STRINGS or len(text) > _MAX_CONVERTED:
+        return text
+    try:
+        read: Hashable = yaml.constructor.SafeConstructor().construct_object(key)
+    # Each type has its own errors, such as KeyError for "!!bool x".
+    except Exception:
+        return text
+    return read
+
+
+def _is_same(first: yaml.Node, second: yaml.Node) -> bool:
+    if first is second:
+        return True
+    if type(first) is not type(second) or first.tag != second.tag:
+        return False
+    if isinstance(first, yaml.ScalarNode) and isinstance(second, yaml.ScalarNode):
+        # Only a string without quotes can be an expression.
+        return first.value == second.value and (not first.style) == (not second.style)
+    if len(first.value) != len(second.value):
+        return False
+    pairs = zip(first.value, second.value, strict=True)
+    if isinstance(first, yaml.MappingNode):
+        return all(_is_same(a[0], b[0]) and _is_same(a[1], b[1]) for a, b in pairs)
+    return all(itertools.starmap(_is_same, pairs))
 
 
 def _scalar(tag: str, text: str) -> Any:
@@ -204,7 +283,11 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _check_events(data: bytes, name: str) -> None:
-    """Refuse deep nesting, many nodes and recursive aliases before libyaml composes nodes."""
+    """Check the parser's events, before libyaml composes nodes from them.
+
+    :raises InvalidPackage: if the file is nested too deep, has too many nodes, or has an alias that
+        contains itself.
+    """
     count = 0
     # The anchor of each collection around an event; None for a collection without an anchor.
     anchors: list[str | None] = []
@@ -224,7 +307,11 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _count_expanded(roots: list[yaml.Node], name: str) -> int:
-    """Count the nodes with aliases expanded; refuse too many, deep nesting and unknown tags."""
+    """Return the number of nodes after aliases are expanded.
+
+    :raises InvalidPackage: if there are too many nodes, they are nested too deep, or a tag is
+        unknown.
+    """
     count, level = 0, roots
     for depth in itertools.count():
         count += len(level)

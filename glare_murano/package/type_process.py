@@ -1,73 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The program of a child process, which runs the function of a package type.
+"""Describe what a package type generates, for a loader.
 
-It reads the archive from its standard input, sets its limits, and writes the description,
-or the problems of the package, to its standard output as JSON. ``sandbox`` starts it.
+A loader reads archives in its own process. But the function of a package type can be other people's
+code, which runs in a child process with limits.
 """
 
-import json
-import math
-import os
-import resource
-import signal
-import sys
-from typing import Any
+import base64
+import dataclasses
+from typing import IO, Any
 
-from glare_murano.package import Archive, InvalidPackage, Limits, package_types, read_manifest
-from glare_murano.package.sandbox import OUT_OF_MEMORY
+from glare_murano.package import archive_process, package_types
+from glare_murano.package.archive import Archive
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
+from glare_murano.package.manifest import MANIFEST_FILE, Manifest
+from glare_murano.package.package_types import Description
+from glare_murano.package.safe_yaml import MAX_SIZE
+from glare_murano.package.sandbox import ChildSettings
 
-_MAX_FILES = 256
+_IN_CHILD = "glare_murano.package.type_process:describe_in_child"
 
 
-def main() -> None:
-    """Describe the package; what the plug-in prints goes to the standard error."""
-    seconds, memory, archive_limits = json.loads(sys.argv[1])
-    answer = open(os.dup(1), "w", encoding="utf-8")  # noqa: SIM115 - closed with the process
-    os.dup2(2, 1)
-    _limit(math.ceil(seconds) + 1, memory, archive_limits)
+def describe(manifest: Manifest, archive: Archive) -> Description:
+    """Describe a package by the function for its format, in a child process if necessary.
+
+    A function of this project runs in this process, and any other function in a child. If no
+    function is installed, the manifest alone describes the package.
+
+    :raises InvalidPackage: if the function refuses the package, or fails.
+    """
+    if package_types.is_built_in(manifest.format):
+        return package_types.call(manifest, archive)
+    if not package_types.has_function(manifest.format):
+        return package_types.from_manifest(manifest)
+    label = f"{manifest.fqn} {manifest.version}"
+    limits = {"limits": dataclasses.asdict(DEFAULT_LIMITS)}
+    with archive.open_zip() as package:
+        result = archive_process.read(_IN_CHILD, package, limits, ChildSettings(), label)
     try:
-        content = _describe(archive_limits)
-    except MemoryError:
-        # Nothing else works reliably without memory.
-        os._exit(OUT_OF_MEMORY)
-    with answer:
-        json.dump(content, answer)
-    # sys.exit would wait for threads that the plug-in has left behind.
-    sys.stderr.flush()
-    os._exit(0)
+        return _description(result)
+    except (TypeError, ValueError) as error:
+        raise archive_process.failure(label, str(error)) from error
 
 
-def _limit(seconds: int, memory: int, archive_limits: list[int]) -> None:
-    """Set the limits of this process, which stay in force if the parent is killed."""
-    unpacked_size = archive_limits[1]
-    for kind, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, unpacked_size),
-        (resource.RLIMIT_NOFILE, _MAX_FILES),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(kind, (value, value))
-    signal.alarm(seconds)
+def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
+    """Describe a package for its author, and refuse it if a service would.
+
+    :raises InvalidPackage: as ``describe``; also if no function for the format is installed, and
+        the manifest lists no class.
+    """
+    if package_types.has_function(manifest.format):
+        return describe(manifest, archive)
+    return package_types.from_complete_manifest(manifest)
 
 
-def _describe(archive_limits: list[int]) -> dict[str, Any]:
-    try:
-        with Archive.open(sys.stdin.buffer, Limits(*archive_limits)) as archive:
-            description = package_types.call(read_manifest(archive), archive)
-    except InvalidPackage as error:
-        return {"problems": [[p.rule, p.where, p.message, p.line] for p in error.problems]}
-    for name, bases in description.classes.items():
-        if isinstance(bases, str):
-            raise TypeError(f"{name}: expected a list of base classes, found a string")
-    return {
-        "classes": {name: list(bases) for name, bases in description.classes.items()},
-        "requirements": dict(description.requirements),
-        "ui": description.ui,
-    }
+def describe_in_child(file: IO[bytes], limits: dict[str, int]) -> dict[str, Any]:
+    """Describe the package in a file; the child process calls this function.
+
+    :param limits: the fields of ``Limits``.
+    :returns: the description or the problems of the package, as ``archive_process.answered`` does.
+    """
+
+    def describe_file() -> dict[str, Any]:
+        with Archive.open(file, Limits(**limits)) as archive:
+            found = package_types.call_safely(_manifest(archive), archive)
+        return {
+            "classes": {name: list(bases) for name, bases in found.classes.items()},
+            "requirements": dict(found.requirements),
+            "ui": found.ui,
+            "manifest": dict(found.manifest),
+            "logo": None if found.logo is None else base64.b64encode(found.logo).decode(),
+        }
+
+    return archive_process.answered(describe_file)
 
 
-if __name__ == "__main__":
-    main()
+def _manifest(archive: Archive) -> Manifest:
+    return Manifest.parse(archive.read(MANIFEST_FILE, MAX_SIZE))
+
+
+def _description(result: Any) -> Description:
+    """Read a description that a child has sent.
+
+    The names in it are not checked here, but by ``read_contents``.
+
+    :raises TypeError: if a value has the wrong type.
+    :raises ValueError: if the result is not a description.
+    """
+    match result:
+        case {
+            "classes": classes,
+            "requirements": requirements,
+            "ui": ui,
+            "manifest": manifest,
+            "logo": str() | None as logo,
+        }:
+            image = None if logo is None else base64.b64decode(logo, validate=True)
+            description = Description(classes, requirements, ui, manifest, image)
+            package_types.check_types(description)
+            return description
+    raise ValueError("the result is not a description")

@@ -2,20 +2,21 @@
 
 """Versions of packages, and ranges of versions.
 
-The grammar comes from the specification "Murano versioning", section "Package
-requirements". Where the engine of Murano 16 differs, this module follows the engine,
-also for pre-releases and build metadata: the engine, the loader and Glare must select
-the same version for a requirement. There is one exception: the engine refuses a partial
-version after ``!=``, which the specification allows. So ``loader.engine.patches`` lets
-the engine read ranges with this module.
+The grammar comes from the specification "Murano versioning", section "Package requirements". If the
+engine of Murano 16 differs from the specification, this module follows the engine, for pre-releases
+and build metadata as well: the engine, the loader and Glare must select the same version for a
+requirement. There is one exception: the specification allows a partial version after ``!=``, but
+the engine refuses it. So ``loader.engine.patches`` makes the engine read ranges with this module.
 """
 
+import bisect
+import collections
 import dataclasses
 import functools
 import itertools
-import math
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from semantic_version import SimpleSpec, Version
@@ -23,13 +24,16 @@ from semantic_version import base as semver
 
 from glare_murano.package.errors import InvalidRange, InvalidVersion, quoted
 
-__all__ = ["Version", "VersionSpec", "parse_version"]
+__all__ = ["SortedVersions", "Version", "VersionSpec", "parse_version", "places", "sort_key"]
 
-_Number = tuple[float, float, float]
+# A key that orders versions by precedence: the numbers, and the encoded pre-release. Python
+# compares such keys faster than versions: semantic_version calls a method for each identifier.
+_Key = tuple[int, int, int, bytes]
 # A comparison, or "older than 1.5.0 or not older than 1.6.0" for !=1.5.
 _Clause: TypeAlias = semver.Range | semver.AnyOf
-_LOWEST: _Number = (0, 0, 0)
-_HIGHEST: _Number = (math.inf, 0, 0)
+# The end of a key without a pre-release. It is greater than every encoded pre-release.
+_NO_PRERELEASE = b"\xff"
+_LOWEST: _Key = (0, 0, 0, b"")
 
 # semantic_version is slow for very long strings.
 _MAX_LENGTH = 1024
@@ -42,10 +46,9 @@ _WHITESPACE = re.compile(r"\s+")
 def parse_version(text: str | None) -> Version:
     """Parse the ``Version`` of a manifest.
 
-    :param text: ``Major.Minor.Patch[-prerelease][+build]``; ``1`` and ``1.2``
-        are completed with zeros, None and the empty string mean ``0.0.0``
-        (specification "Murano versioning", section "Murano packages
-        versioning").
+    :param text: a version of the form ``Major.Minor.Patch[-prerelease][+build]``. ``1`` and
+        ``1.2`` are completed with zeros. None and the empty string mean ``0.0.0`` (specification
+        "Murano versioning", section "Murano packages versioning").
     :raises InvalidVersion: if the string is not valid.
     """
     complete = (text or "").strip() or "0.0.0"
@@ -77,29 +80,27 @@ class VersionSpec:
     True
 
     :ivar text: the range as written.
-    :ivar canonical: the clauses with full versions, in a fixed order.
+    :ivar canonical: the clauses of the range with full versions, in a fixed order.
     """
 
     text: str = dataclasses.field(compare=False)
     canonical: str
-    _clauses: tuple[_Clause, ...] = dataclasses.field(compare=False)
-    _spec: SimpleSpec = dataclasses.field(compare=False)
-    # The range of plain versions, without pre-release and build metadata:
-    # _low <= version < _high, and the version is in no interval of _excluded.
-    _low: _Number = dataclasses.field(compare=False)
-    _high: _Number = dataclasses.field(compare=False)
-    _excluded: tuple[tuple[_Number, _Number], ...] = dataclasses.field(compare=False)
-    # Pre-releases and build metadata are compared only with these versions.
-    _targets: frozenset[_Number] = dataclasses.field(compare=False)
+    # The version, if the range is a single clause ``==``.
+    _exact: Version | None = dataclasses.field(compare=False)
+    # The keys at which the range begins and ends, alternately, in ascending order.
+    _edges: tuple[_Key, ...] = dataclasses.field(compare=False)
+    # The versions with build metadata in clauses ``==``, and those in clauses ``!=``. A version in
+    # the range equals each required version, and no excluded version.
+    _required: frozenset[Version] = dataclasses.field(compare=False)
+    _excluded: frozenset[Version] = dataclasses.field(compare=False)
 
     @classmethod
     def of(cls, text: "str | VersionSpec | None") -> "VersionSpec":
-        """Parse a range; return an already parsed range unchanged.
+        """Parse a range; return a ``VersionSpec`` as it is.
 
-        :param text: a partial or full version, or clauses (``==``, ``=``,
-            ``!=``, ``<``, ``<=``, ``>``, ``>=`` and the engine's ``~``, ``^``,
-            ``~=``) joined by commas, or ``*``. None and the empty string mean
-            ``0``, the range 0.x.
+        :param text: a partial or full version, or ``*``, or clauses joined by commas. A clause
+            begins with ``==``, ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, or, as in the engine,
+            ``~``, ``^`` or ``~=``. None and the empty string mean ``0``, the range 0.x.
         :raises InvalidRange: if the string is not valid.
         """
         if isinstance(text, VersionSpec):
@@ -113,49 +114,60 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range with this version alone; without build metadata, any build matches."""
+        """Return the range that contains only this version.
+
+        If the version has no build metadata, the range contains it with any build metadata.
+        """
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
-        """Return this range, and the ranges to try after it for the header of an object.
+        """Return the ranges to try, in this order, for the version in an object header.
 
-        If the range is a single version, its minor version and then its major version follow
-        (specification "Murano versioning", section "Object version"). Any other range has no
-        fallback.
+        The first range is this range. If it is a single version, the next ranges are its minor
+        version and its major version (specification "Murano versioning", section "Object version").
+        Any other range has no fallback.
         """
-        if len(self._clauses) > 1 or not self.canonical.startswith("=="):
+        if self._exact is None:
             return (self,)
-        (version,) = _targets(self._clauses[0])
-        return (self, _parse(f"{version.major}.{version.minor}"), _parse(f"{version.major}"))
+        major, minor = self._exact.major, self._exact.minor
+        return (self, _parse(f"{major}.{minor}"), _parse(f"{major}"))
+
+    @property
+    def exact(self) -> Version | None:
+        """The version that the range names exactly; None for a range of several versions."""
+        return self._exact
 
     def is_exactly(self, version: Version) -> bool:
-        """Check whether the range names exactly this version."""
-        return self.canonical == f"=={version}"
+        """Return whether the range names exactly this version."""
+        return self._exact is not None and bool(self._exact == version)
 
     def match(self, version: Version) -> bool:
-        """Check whether the version is in the range."""
-        number = (version.major, version.minor, version.patch)
-        if number in self._targets and (version.prerelease or version.build):
-            return bool(self._spec.match(version))
-        return self._low <= number < self._high and not (
-            self._excluded and any(low <= number < high for low, high in self._excluded)
-        )
+        """Return whether a version is in the range."""
+        is_between = bisect.bisect_right(self._edges, _key(version)) % 2 == 1
+        if not is_between or not (self._required or self._excluded):
+            return is_between
+        return self._required <= {version} and version not in self._excluded
 
     @property
     def edges(self) -> frozenset[Version]:
-        """Return the edges: plain versions at which the range, or a gap in it, begins or ends.
+        """The edges: versions without a pre-release, where the range or a gap in it begins or ends.
 
-        Between two neighbouring edges, either all plain versions are in the range or none is.
+        Between two neighbouring edges, either all versions without a pre-release are in the range,
+        or none of them is.
         """
-        numbers = {self._low, self._high, *itertools.chain(*self._excluded)} - {_HIGHEST}
-        return frozenset(Version("{:.0f}.{:.0f}.{:.0f}".format(*number)) for number in numbers)
+        return frozenset(
+            Version(major=major, minor=minor, patch=patch + (prerelease > _NO_PRERELEASE))
+            for major, minor, patch, prerelease in self._edges
+        )
 
     def select(self, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version in the range, or None.
+        """Return the newest of the given versions in the range; None if no version is in it.
 
-        If versions differ only in their build metadata, the first of them wins.
+        If several versions are equally new, and differ only in build metadata, the version that the
+        range names exactly is returned, else the first of them.
         """
-        return max(filter(self.match, versions), default=None)
+        found = filter(self.match, versions)
+        return max(found, key=lambda each: (_key(each), self.is_exactly(each)), default=None)
 
     def __str__(self) -> str:
         return self.text
@@ -183,23 +195,25 @@ def _parse(text: str) -> VersionSpec:
             f"{quoted(text)} is not a valid range of versions: expected a version such as 1 or "
             f"1.2, clauses such as >=1.2,<2, or *"
         ) from error
-    canonical = ",".join(clauses)
-    lows, highs, excluded = zip(*map(_interval, clauses.values()), strict=True)
-    targets = {target for clause in clauses.values() for target in _targets(clause)}
+    equal, unequal = (
+        [c.target for c in clauses.values() if isinstance(c, semver.Range) and c.operator == kind]
+        for kind in ("==", "!=")
+    )
     return VersionSpec(
         text=text,
-        canonical=canonical,
-        _clauses=tuple(clauses.values()),
-        _spec=SimpleSpec(canonical),
-        _low=max(lows),
-        _high=min(highs),
-        _excluded=tuple(interval for interval in excluded if interval is not None),
-        _targets=frozenset(map(_number, targets)),
+        canonical=",".join(clauses),
+        _exact=equal[0] if equal and len(clauses) == 1 else None,
+        _edges=_common_edges(list(map(_edges_of, clauses.values()))),
+        _required=frozenset(target for target in equal if target.build),
+        _excluded=frozenset(target for target in unequal if target.build),
     )
 
 
 def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
-    """Parse the part of a range between two commas; yield the full form and the clause."""
+    """Parse the part of a range between two commas, which can have several clauses.
+
+    :returns: for each clause, its form with full versions, and the parsed clause.
+    """
     parsed = SimpleSpec(text).clause
     for clause in parsed if isinstance(parsed, semver.AllOf) else [parsed]:
         if isinstance(clause, semver.AnyOf):
@@ -213,34 +227,155 @@ def _targets(clause: _Clause) -> list[Version]:
     return sorted(c.target for c in clause) if isinstance(clause, semver.AnyOf) else [clause.target]
 
 
-def _number(version: Version) -> _Number:
-    return version.major, version.minor, version.patch
-
-
-def _interval(clause: _Clause) -> tuple[_Number, _Number, tuple[_Number, _Number] | None]:
-    """Return the interval of versions without pre-release or build that a clause allows.
-
-    :returns: the lower bound, the upper bound, and the interval that is excluded between them, or
-        None. Lower bounds are inclusive, and upper bounds exclusive.
-    """
+def _edges_of(clause: _Clause) -> Sequence[_Key]:
+    """Return the keys at which a clause begins and ends, alternately; ignore build metadata."""
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)
-        return _LOWEST, _HIGHEST, (_number(low), _number(high))
-    target = clause.target
-    number = _number(target)
-    after = (target.major, target.minor, target.patch + 1)
-    is_plain = not target.prerelease and not target.build
-    # A pre-release directly precedes its plain version.
-    passed = number if target.prerelease else after
+        return _LOWEST, _first(low), _key(high)
+    key = _key(clause.target)
+    following = (*key[:3], key[3] + b"\0")
     match clause.operator:
         case ">":
-            return passed, _HIGHEST, None
+            return (following,)
         case ">=":
-            return number, _HIGHEST, None
+            return (key,)
         case "<":
-            return _LOWEST, number, None
+            return _LOWEST, _first(clause.target)
         case "<=":
-            return _LOWEST, passed, None
+            return _LOWEST, following
         case "==":
-            return number, after if is_plain else number, None
-    return _LOWEST, _HIGHEST, (number, after) if is_plain else None
+            return key, following
+    return (_LOWEST,) if clause.target.build else (_LOWEST, _first(clause.target), following)
+
+
+def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
+    """Return the edges of the range in which all clauses agree, given the edges of each clause."""
+    # Key -> the number of clauses that begin there, minus the number of clauses that end there.
+    changes: dict[_Key, int] = collections.defaultdict(int)
+    for edges in all_edges:
+        for edge, change in zip(edges, itertools.cycle((1, -1)), strict=False):
+            changes[edge] += change
+    common, count = [], 0
+    for edge in sorted(changes):
+        was_inside = count == len(all_edges)
+        count += changes[edge]
+        if was_inside != (count == len(all_edges)):
+            common.append(edge)
+    return tuple(common)
+
+
+def _first(version: Version) -> _Key:
+    """Return the key at which a version begins; ``1.2.0`` begins before its pre-releases."""
+    key = _key(version)
+    return key if version.prerelease else (*key[:3], b"")
+
+
+def _key(version: Version) -> _Key:
+    prerelease = version.prerelease
+    encoded = _encode(prerelease) if prerelease else _NO_PRERELEASE
+    return version.major, version.minor, version.patch, encoded
+
+
+# A cache, since the same pre-releases are compared again and again.
+@functools.lru_cache(maxsize=4096)
+def _encode(identifiers: tuple[str, ...]) -> bytes:
+    """Encode identifiers of a pre-release or build metadata, so that bytes sort as in SemVer.
+
+    Numbers precede other identifiers. If a list of identifiers is the beginning of another list, it
+    precedes the longer list.
+    """
+    encoded = b""
+    for identifier in identifiers:
+        if identifier.isdigit():
+            digits = identifier.lstrip("0").encode()
+            encoded += b"\1" + len(digits).to_bytes(2) + digits
+        else:
+            encoded += b"\2" + identifier.encode() + b"\0"
+    return encoded
+
+
+def sort_key(version: Version) -> tuple[_Key, bytes, tuple[str, ...]]:
+    """Return a key to sort versions, the oldest first.
+
+    Versions that differ only in build metadata are equally new, but the key gives them a fixed
+    order.
+    """
+    return _key(version), _encode(version.build), version.build
+
+
+class SortedVersions:
+    """A sorted list of versions, which represents sets of its versions as numbers.
+
+    The list has no duplicates, and the oldest version is first. In the number of a set, each
+    version has a bit: the version at place 0 has the lowest bit. To find the versions in a range
+    takes a bisection for each edge of the range, whatever the number of versions.
+
+    >>> versions = SortedVersions([Version("1.2.0"), Version("1.0.0"), Version("2.0.0")])
+    >>> bin(versions.within(VersionSpec.of("<2")))
+    '0b11'
+
+    :ivar every: the set of all versions.
+    """
+
+    def __init__(self, versions: Iterable[Version]) -> None:
+        self._versions = sorted(set(versions), key=sort_key)
+        self._keys = list(map(_key, self._versions))
+        self._places = {version: place for place, version in enumerate(self._versions)}
+        self.every = (1 << len(self._versions)) - 1
+
+    def __getitem__(self, place: int) -> Version:
+        """Return the version at a place, which is the number of its bit in a set."""
+        return self._versions[place]
+
+    def place(self, version: Version) -> int:
+        """Return the place of a version."""
+        return self._places[version]
+
+    def within(self, spec: VersionSpec) -> int:
+        """Return the set of the versions in a range."""
+        places = [bisect.bisect_left(self._keys, edge) for edge in spec._edges]
+        if len(places) % 2:
+            places.append(len(self._keys))
+        found = 0
+        for start, end in zip(places[::2], places[1::2], strict=True):
+            found |= (1 << end) - (1 << start)
+        for version in spec._required:
+            found &= self.among((version,))
+        return found & ~self.among(spec._excluded) if spec._excluded else found
+
+    def among(self, versions: Iterable[Version]) -> int:
+        """Return the set of the given versions; leave out those that the list does not have."""
+        found = 0
+        for version in versions:
+            place = self._places.get(version)
+            if place is not None:
+                found |= 1 << place
+        return found
+
+    def newest(self, chosen: int) -> Version | None:
+        """Return the newest version of a set; None if the set is empty."""
+        return self._versions[chosen.bit_length() - 1] if chosen else None
+
+    def newest_first(self, chosen: int) -> Iterator[Version]:
+        """Yield the versions of a set, the newest first."""
+        return map(self._versions.__getitem__, places(chosen))
+
+    def memberships(self, sets: Iterable[int]) -> list[int]:
+        """Return which sets contain each version.
+
+        :returns: for each version, the oldest first, a number with a bit for each set.
+        """
+        changes = [0] * (len(self._versions) + 1)
+        for number, chosen in enumerate(sets):
+            # Neighbouring versions are usually in the same sets, so only borders are visited.
+            for place in places(chosen ^ chosen << 1):
+                changes[place] ^= 1 << number
+        return list(itertools.accumulate(changes[:-1], operator.xor))
+
+
+def places(chosen: int) -> Iterator[int]:
+    """Yield the places of the versions in a set, the newest first; see ``SortedVersions``."""
+    while chosen:
+        place = chosen.bit_length() - 1
+        yield place
+        chosen ^= 1 << place

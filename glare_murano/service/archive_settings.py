@@ -1,83 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's limits and checks of archives, as options of both services."""
+"""The options by which the operator of Glare or Glance limits and checks archives."""
 
 from typing import Any
 
 from oslo_config import cfg
 
-from glare_murano.package import Limits
-from glare_murano.package.archive_rules import DEFAULT_LIMITS
-from glare_murano.package.sandbox import DEFAULT_MEMORY, Sandbox
+from glare_murano import archive_limits
+from glare_murano.package.sandbox import MAX_ANSWER, ChildSettings
 from glare_murano.package.ui_form import FormCheck
 
-# Field of Limits -> option, help.
-_LIMITS = {
-    "archive_size": ("max_archive_size", "largest archive that can be uploaded, in bytes."),
-    "unpacked_size": (
-        "max_unpacked_size",
-        "largest total size of the files in an archive, in bytes.",
-    ),
-    "entries": ("max_archive_entries", "largest number of files and directories in an archive."),
-    "ratio": (
-        "max_archive_ratio",
-        "largest number of unpacked bytes for each byte of an archive, once more than 1 MiB is "
-        "unpacked.",
-    ),
-}
+_DEFAULT_CHILD = ChildSettings()
 
 OPTIONS = [
-    *(
-        cfg.IntOpt(name, min=1, default=getattr(DEFAULT_LIMITS, limit), help=f"The {description}")
-        for limit, (name, description) in _LIMITS.items()
-    ),
+    *archive_limits.OPTIONS,
     cfg.IntOpt(
-        "package_type_timeout",
+        "max_reading_seconds",
         min=1,
-        default=20,
-        help="The longest time that the package type of an uploaded package may take to read it, "
-        "in seconds. MuranoPL packages are read without a limit of time.",
+        default=_DEFAULT_CHILD.seconds,
+        help="The most processor time that reading an uploaded archive may take, in seconds. A "
+        "package type that waits, instead of computing, is ended after three times as long.",
     ),
     cfg.IntOpt(
-        "package_type_memory",
+        "max_reading_memory",
         min=64 * 1024**2,
-        default=DEFAULT_MEMORY,
-        help="The most memory that the package type of an uploaded package may use to read it, "
-        "in bytes of address space.",
+        default=_DEFAULT_CHILD.memory,
+        help="The most memory that reading an uploaded archive may take, in bytes of address "
+        "space.",
+    ),
+    cfg.IntOpt(
+        "max_readings",
+        min=1,
+        default=4,
+        help="The largest number of archives that a process of the service reads at once, each in "
+        "a child process. With more, uploads take turns.",
+    ),
+    cfg.IntOpt(
+        "max_project_readings",
+        min=1,
+        default=2,
+        help="The largest number of them that belong to one project.",
+    ),
+    cfg.IntOpt(
+        "max_reading_wait",
+        min=0,
+        default=20,
+        help="The longest time that an upload waits for its turn, in seconds. After that the "
+        "service is busy, and the archive can be uploaded again.",
     ),
     cfg.StrOpt(
         "check_forms",
         choices=[
-            (FormCheck.ENFORCE.value, "Refuse the package."),
             (FormCheck.WARN.value, "Accept the package and log a warning."),
+            (FormCheck.ENFORCE.value, "Refuse the package."),
         ],
-        default=FormCheck.ENFORCE.value,
-        help="What to do about a package whose form Murano's dashboard cannot show.",
+        default=FormCheck.WARN.value,
+        help="What to do about a package that can be deployed, but whose form Murano's dashboard "
+        "cannot show. The limits of YAML hold for every form.",
     ),
 ]
 
 
-def limits(options: Any) -> Limits:
-    """Return the configured limits of archives.
-
-    :param options: the values of ``OPTIONS``.
-    """
-    return Limits(**{limit: options[name] for limit, (name, _) in _LIMITS.items()})
-
-
 def form_check(options: Any) -> FormCheck:
-    """Return what to do about the problems of a form.
+    """Return what the operator wants to happen if only a dashboard cannot show a form.
 
     :param options: the values of ``OPTIONS``.
     """
     return FormCheck(options["check_forms"])
 
 
-def sandbox(options: Any, python: str = "") -> Sandbox:
-    """Return the sandbox in which a package type reads a package, with the configured limits.
+def child_settings(options: Any, python: str = "") -> ChildSettings:
+    """Return the configured limits of the child process that reads an archive.
 
     :param options: the values of ``OPTIONS``.
-    :param python: the interpreter, if it is not that of this process.
+    :param python: the path of the child's interpreter; empty for that of this process.
     """
-    seconds, memory = options["package_type_timeout"], options["package_type_memory"]
-    return Sandbox(seconds, memory, limits(options), python)
+    return ChildSettings(
+        seconds=options["max_reading_seconds"],
+        memory=options["max_reading_memory"],
+        # A package type may unpack files, and the answer of the child is a file as well.
+        file_size=max(options["max_unpacked_size"], MAX_ANSWER),
+        python=python,
+    )

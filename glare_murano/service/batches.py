@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Several archives as one TAR stream, a batch.
+"""Send several archives in one response, as a TAR stream: a batch.
 
-A service takes longer to begin a download than to send a small archive, and an
-application has dozens of packages. A batch leaves out archives that the caller
-cannot download. A separate download of such an archive returns the reason.
+A service takes longer to begin a download than to send a small archive, and an application has
+dozens of packages. A batch leaves out archives that the caller cannot download. If the caller
+downloads such an archive alone, the response contains the reason.
 """
 
 import dataclasses
@@ -27,8 +27,8 @@ class StoredArchive:
     """An archive in a service's store.
 
     :param id: the id of the package.
-    :param size: the size in bytes, according to the metadata.
-    :param read: a function that returns the archive in pieces.
+    :param size: the size of the archive in bytes, from the metadata.
+    :param read: a function that opens the archive, and returns its bytes in pieces.
     """
 
     id: str
@@ -37,7 +37,11 @@ class StoredArchive:
 
 
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:
-    """Answer with a batch; raise an error that occurs before the first chunk."""
+    """Return a response with a batch of archives.
+
+    The first chunk is read before the response begins, so that an error until then becomes the
+    answer.
+    """
     chunks = stream(archives)
     first = next(chunks)
     return webob.Response(
@@ -46,7 +50,10 @@ def respond(archives: Iterable[StoredArchive]) -> webob.Response:
 
 
 def stream(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
-    """Yield a batch of archives, in this order, up to ``MAX_SIZE``.
+    """Yield the bytes of a batch of archives.
+
+    The batch leaves out each archive that would make it larger than ``MAX_SIZE``, and each archive
+    that the store cannot begin to read.
 
     :raises EOFError: in the middle of the batch, if a stored archive differs in
         size from its metadata.

@@ -3,15 +3,19 @@
 """The queries that the API makes in a service's database, and the records that they return."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+from glare_murano.budget import Budget
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import Selection
 
-# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
-_MAX_VALUES = 30_000
+# The most values in a statement, and the most rows that are read at once. In between, the time of
+# the request is checked. A query has at most a thousand names.
+_MAX_VALUES = 1000
+_MAX_ROWS = 1000
 
 
 class Viewer(NamedTuple):
@@ -88,31 +92,53 @@ class PackageMetadata:
     size: int
 
 
-def look_up(
-    connection: Any, statement: Any, values: Iterable[str], **parameters: str | None
-) -> Iterator[Any]:
-    """Execute a statement of SQLAlchemy for values, at most ``_MAX_VALUES`` of them at once.
+class Reader(NamedTuple):
+    """A connection of SQLAlchemy, to read rows within the time of a request."""
 
-    :param statement: has the values as the parameter ``values``.
-    :param parameters: its other parameters.
-    :returns: its rows.
-    """
-    ordered = sorted(values)
-    for start in range(0, len(ordered), _MAX_VALUES):
-        share = ordered[start : start + _MAX_VALUES]
-        yield from connection.execute(statement, {"values": share, **parameters}).all()
+    connection: Any
+    budget: Budget
+
+    def look_up(
+        self, step: str, statement: Any, values: Iterable[str], **parameters: Any
+    ) -> Iterator[Any]:
+        """Yield the rows that a statement finds for values, whatever the number of values.
+
+        :param step: what the request does, for the message if its time is over.
+        :param statement: has the values as the parameter ``values``.
+        :param parameters: its other parameters.
+        :raises Unplannable: if the time of the request is over.
+        """
+        ordered = sorted(values)
+        for start in range(0, len(ordered), _MAX_VALUES):
+            share = ordered[start : start + _MAX_VALUES]
+            yield from self.read(step, statement, values=share, **parameters)
+
+    def read(self, step: str, statement: Any, **parameters: Any) -> Iterator[Any]:
+        """Yield the rows that a statement finds.
+
+        :param step: what the request does, for the message if its time is over.
+        :raises Unplannable: if the time of the request is over.
+        """
+        self.budget.check(step)
+        for rows in self.connection.execute(statement, parameters).partitions(_MAX_ROWS):
+            self.budget.check(step)
+            yield from rows
 
 
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method takes a bounded number of statements. The names and ids that it finds may differ
-    in case from the requested values, since some databases ignore case.
+    Each method takes one or two statements for each thousand values. The names and ids that it
+    finds may differ in case from the requested values, since some databases ignore case.
     """
 
     @property
     def viewer(self) -> Viewer:
         """The caller of the request."""
+
+    @property
+    def budget(self) -> Budget:
+        """The time of the request; each method raises ``Unplannable`` if it is over."""
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
@@ -134,11 +160,54 @@ class Database(Protocol):
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the reasons of yanked packages by id; leave out packages that are not yanked."""
 
+    def find_listed(
+        self, selection: Selection, names: Iterable[str] | None = None
+    ) -> Iterable[PackageRecord]:
+        """Find the packages in lists of the viewer, in any state, that may meet conditions.
+
+        The caller compares the attributes and the fields again, since a database may compare them
+        without regard to case, or not at all.
+
+        :param names: the only names that are searched; by default all.
+        """
+
+    def find_names(
+        self,
+        selection: Selection,
+        limit: int,
+        *,
+        is_descending: bool,
+        first: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        """Find the names of the packages that ``find_listed`` finds, sorted by the database.
+
+        If the database ignores case, it finds one of several names that differ only in case.
+
+        :param limit: the largest number of names.
+        :param first: a name, at which the found names begin.
+        :param after: a name, after which the found names begin.
+        """
+
+    def find_fields(
+        self, ids: Iterable[str], names: Collection[str]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Return fields of packages by id; leave out unreadable packages.
+
+        A field without a value is left out.
+
+        :param names: the names of the fields: those of ``fields.FIELDS`` and ``fields.COMMON``,
+            ``fields.ARCHIVE``, ``created_at`` and ``updated_at``.
+        """
+
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """Find active packages, visible to the viewer, that define direct subclasses of classes."""
 
     def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
         """Find active packages of any project by name, and drafts with an uploaded archive."""
+
+    def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterable[PackageRecord]:
+        """Find the packages, of any project and in any state, with one of several keys."""
 
     def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:
         """Find the ranges in which other active packages require a package.
@@ -149,7 +218,7 @@ class Database(Protocol):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find the packages of a group of dependents that ``find_dependents`` has returned.
+        """Find the packages in a group of dependents; ``find_dependents`` returns the groups.
 
         :param name: the required package.
         :param limit: the largest number of packages to find.

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``dependencies``: the closure of a set of requirements."""
+"""The resource ``dependencies``: plans the closure of a set of requirements.
 
-from typing import Any
+The closure contains the releases that satisfy the requirements, and in turn the releases that
+satisfy the requirements of these releases.
+"""
+
+import webob
 
 from glare_murano import resolver, wire
-from glare_murano.package import Unplannable, VersionSpec
+from glare_murano.budget import Budget
+from glare_murano.package import VersionSpec
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.database import Database
 from glare_murano.service.refusals import bad_request, conflict, not_found
 from glare_murano.service.settings import Settings
@@ -15,38 +21,35 @@ from glare_murano.service.source import CatalogSource
 _MAX_EXCLUDED = 20
 
 
-def read_query(body: object) -> wire.Query:
-    """Read a dependency query from a body that was checked against its schema.
+def read_query(req: webob.Request, budget: Budget) -> wire.Query:
+    """Read the dependency query of a request.
 
-    :raises RefusedRequest: for invalid names and ranges.
+    :raises RefusedRequest: if the body is malformed, or a range or version is not valid.
+    :raises Unplannable: if the time of the request is over.
     """
+    body = request_reading.read_body(req, schemas.QUERY)
     try:
-        return wire.query_from_json(body)
+        return wire.query_from_json(body, budget)
     except wire.Malformed as error:
         raise bad_request(str(error)) from error
 
 
-def resolve(query: wire.Query, database: Database, settings: Settings) -> dict[str, Any]:
-    """Return the closure of a query, as JSON.
+def resolve(query: wire.Query, database: Database, settings: Settings) -> wire.Answer:
+    """Plan the closure of a query's requirements.
 
-    :raises RefusedRequest: if planning exceeds a limit, or the query's package is unknown.
+    :raises RefusedRequest: if the query names a stored package by its id, and this package is
+        missing, cannot be chosen, or has no archive.
+    :raises Unplannable: if planning exceeds a limit.
     """
-    try:
-        answer = _plan(query, CatalogSource(database, query, settings.reserved_names()), settings)
-    except Unplannable as error:
-        raise bad_request(str(error)) from error
-    return wire.answer_to_json(answer)
-
-
-def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.Answer:
-    """Plan the closure of a query."""
+    source = CatalogSource(database, query, settings.reserved_names())
+    budget = database.budget
     defining = source.defining({class_name for class_name, _ in query.classes})
     headers, undefined = resolver.find_headers(
         query.classes,
         lambda name: [defining.get(name, ())],
         query.pins,
         source.is_exact_only,
-        seconds=settings.plan_seconds,
+        budget,
     )
     roots = list(query.requirements)
     if query.package is not None:
@@ -58,7 +61,7 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
         headers=headers,
         provided={**settings.provided(), **query.provided},
         is_exact_only=source.is_exact_only,
-        seconds=settings.plan_seconds,
+        budget=budget,
     )
     releases = source.releases(closure.releases)
     chosen = tuple((release, closure.releases[release.key]) for release in releases)
@@ -74,7 +77,11 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
 
 
 def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionSpec]:
-    """Return the name of a query's package, with a range that is exactly its version."""
+    """Return the requirement that only a stored package satisfies: its FQN and exact version.
+
+    :param package_id: the id of the package, from the query.
+    :raises RefusedRequest: if the package is missing, cannot be chosen, or has no archive.
+    """
     found = source.package(package_id)
     if found is None:
         raise not_found(f"Package with id={package_id} not found.")

@@ -1,50 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The discovery document, which lists the versions of this API as in other OpenStack services.
+"""The discovery document, which lists the versions of this project's API.
 
-Clients read the document before they authenticate, so no token is required.
+It has the form that other OpenStack services use. Clients read the document before they
+authenticate, so no token is required. It also has the operator's choices for the checks of
+packages, so that a client knows before an upload what the service refuses.
 """
 
+import functools
 from typing import Any
 
 import webob
 
-from glare_murano.service.routing import Routes, find_handler
+from glare_murano import wire
+from glare_murano.service.routing import find_handler
+from glare_murano.service.settings import Settings
 
 ROOT = "/murano"
-_V1 = f"{ROOT}/v1"
 
 
-def show(req: webob.Request) -> webob.Response | None:
-    """List the versions, or the version at ``/murano/v1``; return None for any other path.
+def show(req: webob.Request, settings: Settings) -> webob.Response | None:
+    """Answer a request for the discovery document.
 
-    :raises RefusedRequest: with 405, for any other method.
+    :returns: the versions of the API at ``/murano``, and one version at ``/murano/v1``; None for
+        any other path.
+    :raises RefusedRequest: with the status 405, if the method is not GET.
     """
-    handler = find_handler(_ROUTES, req)
+    routes = {
+        f"{path}{end}": {"GET": functools.partial(answer, settings=settings)}
+        for path, answer in _ANSWERS.items()
+        for end in ("", "/")
+    }
+    handler = find_handler(routes, req)
     return handler(req) if handler else None
 
 
-def _list_versions(req: webob.Request) -> webob.Response:
-    return webob.Response(json={"versions": [_version(req)]})
+def _list_versions(req: webob.Request, settings: Settings) -> webob.Response:
+    return webob.Response(json={"versions": [_version(req, settings)]})
 
 
-def _show_version(req: webob.Request) -> webob.Response:
-    return webob.Response(json={"version": _version(req)})
+def _show_version(req: webob.Request, settings: Settings) -> webob.Response:
+    return webob.Response(json={"version": _version(req, settings)})
 
 
-def _version(req: webob.Request) -> dict[str, Any]:
+def _version(req: webob.Request, settings: Settings) -> dict[str, Any]:
     return {
         "id": "v1",
         "status": "CURRENT",
         "min_version": "1.0",
         "max_version": "1.0",
-        "links": [{"rel": "self", "href": f"{req.application_url}{_V1}/"}],
+        "links": [{"rel": "self", "href": f"{req.application_url}{wire.VERSION_PATH}/"}],
+        "checks": {name: settings[name] for name in wire.CHECKS},
     }
 
 
-_ROUTES: Routes = {
-    ROOT: {"GET": _list_versions},
-    f"{ROOT}/": {"GET": _list_versions},
-    _V1: {"GET": _show_version},
-    f"{_V1}/": {"GET": _show_version},
-}
+_ANSWERS = {ROOT: _list_versions, wire.VERSION_PATH: _show_version}

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of names when a package is created, uploaded, activated or published.
+"""Check that a package and its classes have no names that belong to others.
 
-No project may publish packages or classes under a prefix that the operator has reserved for other
-projects, or with the names of an extension plug-in. The code of a plug-in runs with all rights of
-the engine. Packages that require the plug-in, and people who review them, could take a package
-with the same name for the plug-in.
+The names are checked when a package is created, uploaded, activated or published. A project may
+not use names under a prefix that the operator has reserved for other projects. Nor may it use the
+name of an extension plug-in, or of a class in a plug-in. The code of a plug-in runs with all rights
+of the engine, and people could mistake a package of the same name for it.
 
-Nobody can override these checks: they treat an administrator's project like any other. If the
-core library's name is not reserved, it belongs to those who may publish for every project by the
-policy of the service.
+Nobody can override these checks: they treat an administrator's project like any other. The
+name of the core library is special: unless the operator has reserved it, callers may use it if the
+policy of the service permits them to publish for every project.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from http import HTTPStatus
 
-from glare_murano.package import Contents, Problem
+from glare_murano.package import Problem
 from glare_murano.package.errors import listed
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.reserved_names import ReservedNames
@@ -23,6 +23,7 @@ from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
 from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.settings import Settings
+from glare_murano.stored_contents import StoredContents
 
 _OF_OPERATOR = "whose code belongs to the operator of the engines"
 
@@ -30,7 +31,7 @@ _OF_OPERATOR = "whose code belongs to the operator of the engines"
 class RefusedNames(RefusedRequest):
     """The refusal of a package with names that belong to others.
 
-    :ivar problems: a problem for each such name.
+    :ivar problems: a problem for each name that belongs to others.
     """
 
     def __init__(self, fqn: str, problems: list[Problem]) -> None:
@@ -45,10 +46,11 @@ def check(
     project_id: str | None,
     may_publicize: Callable[[], bool],
 ) -> None:
-    """Check that a project may publish a package under its name, and with its classes.
+    """Check that a project may use the names of a package and its classes.
 
-    :param project_id: the owner of the package.
-    :param may_publicize: returns whether the caller may publish the package for every project.
+    :param project_id: the project that owns the package.
+    :param may_publicize: a function that returns whether the caller may publish the package for
+        every project.
     :raises RefusedNames: if a name belongs to other projects, to the operator or to a plug-in.
     """
     problems = list(_find(settings, fqn, class_names, project_id))
@@ -64,14 +66,14 @@ def check(
 
 
 def find_problems(
-    settings: Settings, contents: Contents, project_id: str | None
+    settings: Settings, contents: StoredContents, project_id: str | None
 ) -> Iterator[Problem]:
-    """Find the names in an archive that a project may not publish.
+    """Yield a problem for each name in an archive that the project may not use.
 
-    Only ``check`` includes the core library's name, since who may use it depends on the caller.
+    The core library's name is not a problem here. ``check`` checks that name, since who may use it
+    depends on the caller.
     """
-    class_names = [definition.name for definition in contents.classes]
-    return _find(settings, contents.manifest.full_name, class_names, project_id)
+    return _find(settings, contents.fqn, contents.class_names, project_id)
 
 
 def _find(
@@ -87,7 +89,7 @@ def _find(
 
 
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each name that the options give to a plug-in."""
+    """Yield a problem for each name that belongs to an extension plug-in or to its classes."""
     if versions := settings.provided().get(fqn):
         known = ", ".join(map(str, newest_first(versions)))
         message = (

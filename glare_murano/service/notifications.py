@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The content that notifications of both services share: who did what.
+"""The content that notifications of both services share: who requested which change.
 
-A notification has the id of its request. The audit record by Keystone's filter has the same id.
+A notification contains the id of its request. The audit record of Keystone's filter contains the
+same id.
 """
 
 from http import HTTPStatus
@@ -33,7 +34,7 @@ class Context(Protocol):
 
 
 def initiator(context: Context) -> dict[str, str | None]:
-    """Return who sent a request, and the id of the request."""
+    """Return the user and the project that sent a request, and the id of the request."""
     return {
         "user_id": context.user_id,
         "project_id": context.project_id,
@@ -42,14 +43,14 @@ def initiator(context: Context) -> dict[str, str | None]:
 
 
 def yank_verb(reason: str) -> str:
-    """Return the verb for a new reason of a yank; an empty reason ends the yank."""
+    """Return the verb of a notification: ``unyank`` if the reason is empty, else ``yank``."""
     return YANK if reason else UNYANK
 
 
 def changed_packages(req: webob.Request) -> list[str] | None:
-    """Return the ids of the packages that a publication or a yank should change.
+    """Return the ids of the packages that a request to publish or to yank would change.
 
-    :returns: no ids for a malformed body, and None for any other request.
+    :returns: the ids; an empty list if the body is malformed; None for any other request.
     """
     if req.method != "POST" or req.path_info not in _CHANGES:
         return None
@@ -61,7 +62,7 @@ def changed_packages(req: webob.Request) -> list[str] | None:
 
 
 def is_refusal(response: webob.Response) -> bool:
-    """Return whether a response refuses its request."""
+    """Return whether a response refuses its request, by a status from 400 to 499."""
     status = int(response.status_code)
     return HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
 
@@ -69,7 +70,9 @@ def is_refusal(response: webob.Response) -> bool:
 def refusal(req: webob.Request, status: int, reason: str, packages: list[str]) -> dict[str, Any]:
     """Return the content of a notification about a refused request.
 
-    :param packages: the ids of the packages that the request should change.
+    :param status: the HTTP status of the response.
+    :param reason: why the request was refused.
+    :param packages: the ids of the packages that the request was to change.
     """
     return {
         "initiator": initiator(req.context),

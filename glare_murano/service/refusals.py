@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refusals of requests, their answers, and warnings in answers."""
+"""Refusals of requests, the responses to refused requests, and warnings in responses."""
 
 import json
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from glare_murano.package.errors import GlareMuranoError
 
 
 class RefusedRequest(GlareMuranoError):
-    """A refused request.
+    """The error that a request is refused.
 
-    :ivar status: the HTTP status of the answer.
-    :ivar headers: further headers of the answer.
+    :ivar status: the HTTP status of the response.
+    :ivar headers: the headers that are added to the response.
     """
 
     def __init__(
@@ -49,7 +49,10 @@ def conflict(message: str) -> RefusedRequest:
 
 
 def document(status: int, message: str) -> dict[str, Any]:
-    """Return the JSON of a refusal, in the form of Glare's errors."""
+    """Return the JSON object of a refusal, in the form of Glare's errors.
+
+    :param status: the HTTP status of the response.
+    """
     known = exc.status_map[status]
     return {
         "code": status,
@@ -60,7 +63,7 @@ def document(status: int, message: str) -> dict[str, Any]:
 
 
 def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return a refusal in HTML, such as that of another filter, as JSON."""
+    """Return the JSON object for a refusal that is not in JSON, such as that of another filter."""
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title
     if allowed := response.headers.get("Allow"):
@@ -69,6 +72,9 @@ def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
 
 
 def warn(response: webob.Response, warning: str) -> None:
-    """Add a warning to a response, quoted and in ASCII, unless the warning is empty."""
+    """Add a header ``Warning`` to a response, unless the warning is empty.
+
+    The header contains the warning as a JSON string, in ASCII.
+    """
     if warning:
         response.headers["Warning"] = f"299 - {json.dumps(warning)}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions to read requests within limits: URLs, JSON bodies and parameters."""
+"""Read the URLs, JSON bodies and parameters of requests, within limits."""
 
 import json
 import math
@@ -31,15 +31,17 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
     """Return the JSON body of a request.
 
-    :raises RefusedRequest: for malformed JSON, and for a violation of the schema.
+    :param schema: the JSON schema of the body.
+    :raises RefusedRequest: if the body is malformed, or does not conform to the schema.
     """
     return _conforming(parse_json(req.body), schema)
 
 
 def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
-    """Return the parameters of a request's URL, with lists for repeated names.
+    """Return the parameters of a request's URL; the value of a repeated parameter is a list.
 
-    :raises RefusedRequest: if they violate the schema.
+    :param schema: the JSON schema of the parameters.
+    :raises RefusedRequest: if the parameters do not conform to the schema.
     """
     parameters = req.GET.mixed()
     _check_strings(parameters)
@@ -47,13 +49,17 @@ def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
 
 
 def check_url(environ: dict[str, Any]) -> None:
-    """Refuse the URL of a request if it is too long or malformed, or has unstorable characters.
+    """Check the URL of a request.
 
-    :raises RefusedRequest: naming the mistake.
+    :param environ: the WSGI environment of the request.
+    :raises RefusedRequest: if the URL is too long or malformed, or has characters that the database
+        cannot store.
     """
     query = environ.get("QUERY_STRING", "")
     if len(query) > MAX_QUERY:
         raise bad_request(f"the query is longer than {MAX_QUERY} characters")
+    if not query.isascii():
+        raise bad_request("the query has characters that are not percent-encoded")
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode()
         parameters = urllib.parse.unquote(query, errors="strict")
@@ -62,22 +68,34 @@ def check_url(environ: dict[str, Any]) -> None:
     _check_characters(path + parameters, _FORBIDDEN_IN_NAMES)
 
 
+def has_nul(environ: Mapping[str, Any]) -> bool:
+    """Return whether the URL of a request has the character NUL.
+
+    PostgreSQL's driver raises an error if a look-up has an id or a marker with NUL.
+    """
+    query = urllib.parse.unquote(environ.get("QUERY_STRING", ""))
+    return "\0" in environ["PATH_INFO"] + query
+
+
 def allow_chunks(req: webob.Request) -> None:
-    """Let webob read a body that is sent without its length; otherwise webob takes it for empty."""
+    """Let webob read a body that is sent in chunks, without its length.
+
+    By default, webob takes such a body for empty.
+    """
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
 
 
 def overrides_checks(req: webob.Request) -> bool:
-    """Return whether a request overrides the checks of requirements."""
+    """Return whether a request overrides the checks of requirements, by a header."""
     is_set: bool = req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true"
     return is_set
 
 
 def check_content_type(req: webob.Request) -> None:
-    """Refuse a body that is an HTML form.
+    """Check that the body of a request is not an HTML form.
 
-    :raises RefusedRequest: naming the content type.
+    :raises RefusedRequest: if the body of a POST request is an HTML form.
     """
     if req.method == "POST" and req.content_type.startswith(_FORMS):
         raise RefusedRequest(
@@ -86,7 +104,7 @@ def check_content_type(req: webob.Request) -> None:
 
 
 def check_body(req: webob.Request) -> None:
-    """Read the body of a request, and leave the body readable.
+    """Read and check the body of a request; it can be read again afterwards.
 
     :raises RefusedRequest: if the body is incomplete or too large, or the method takes no body.
     """
@@ -104,9 +122,10 @@ def check_body(req: webob.Request) -> None:
 
 
 def parse_json(data: bytes) -> Any:
-    """Parse the body of a request.
+    """Parse the JSON body of a request.
 
-    :raises RefusedRequest: for malformed JSON, and for unstorable values.
+    :raises RefusedRequest: if the body is not valid JSON, is nested too deep, or has characters
+        that the database cannot store.
     """
     try:
         body = json.loads(data.decode(), parse_constant=_finite, parse_float=_finite)
@@ -119,12 +138,15 @@ def parse_json(data: bytes) -> Any:
 
 
 def link(path: str, query: list[tuple[str, str]]) -> str:
-    """Return a link to a path with parameters."""
+    """Return a relative link: a path with parameters.
+
+    :param query: the parameters, each as name and value.
+    """
     return f"{path}?{urllib.parse.urlencode(query)}"
 
 
 def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
-    # The first error is enough: finding the most relevant one takes time for each error.
+    # The first error is enough: the search for the most relevant one of many errors takes long.
     error = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of requirements when a package is added to a catalogue or removed.
+"""Checks of requirements when a package is added to a catalogue, or removed from it.
 
-A package becomes active only if its requirements are satisfied, and public only if public
-packages satisfy them. A package is not removed while only this package satisfies a
-requirement of an active package. A yanked package satisfies only ranges that are exactly its
-version. Packages that engines provide satisfy requirements as well. The checks take no lock:
-two requests at the same time may both pass.
+A package becomes active only if its requirements are satisfied, and if each of its classes extends
+classes of the package and of packages that it requires. It becomes public only if public packages
+satisfy its requirements. It is not removed if only this package satisfies a requirement
+of an active package. A draft satisfies only requirements of packages that are published with it.
+A yanked package satisfies only ranges that are exactly its version. Packages that engines provide
+satisfy requirements as well.
+
+The checks take no lock, but report the packages that a request must lock; see ``package_locks``.
 """
 
 import collections
@@ -14,16 +17,17 @@ import functools
 import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from glare_murano.eligibility import Eligibility
 from glare_murano.package import Version, VersionSpec
-from glare_murano.package.manifest import CORE_LIBRARY
+from glare_murano.package.manifest import CORE_LIBRARY, PROVIDED_HINT
 from glare_murano.package.rules import Rule
-from glare_murano.resolver import newest_first
+from glare_murano.resolver import PackageVersion, demands_of, newest_first
+from glare_murano.selection import ACTIVE
 from glare_murano.service.database import Database, DependentsRecord, PackageRecord
 from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.settings import Settings
@@ -41,7 +45,8 @@ _CHECKS = {
     "check_requirements": (
         Rule.REQUIREMENT_MISSING,
         "activated, that its requirements are satisfied: by active packages that its project can "
-        "see, or by drafts of the same project with an uploaded archive.",
+        "see, or by packages that are activated in the same publication; and that the base classes "
+        "of its classes are in these packages.",
     ),
     "check_public_requirements": (
         Rule.REQUIREMENT_PRIVATE,
@@ -63,22 +68,26 @@ OPTIONS = [
     for name, (_, description) in _CHECKS.items()
 ]
 
-_PROVIDED_HINT = (
-    "if engines provide one as an extension plug-in, the operator names it in the option "
-    "provided_packages"
-)
 _CORE_LIBRARY_HINT = (
     f"{CORE_LIBRARY} is Murano's core library, which an administrator publishes for all projects"
 )
-# The most packages, or versions, that one message names.
+_PUBLISH_HINT = "publish them first, or change the ranges"
+_TOGETHER_HINT = (
+    "a draft counts only in the publication that publishes it: publish the drafts in one request "
+    'with the package that requires them (POST /murano/v1/publications, or "openstack murano '
+    'package publish")'
+)
+# The largest number of packages, or of versions, that a message lists.
 _MAX_NAMED = 10
 
 
 _Concerns = Callable[[DependentsRecord, VersionSpec], bool]
+# A function that returns whether a package satisfies requirements of a project's packages.
+_IsUsable = Callable[[PackageRecord, str], bool]
 
 
 class Checked(Protocol):
-    """An added or removed package."""
+    """A package that a request changes; each service implements this protocol."""
 
     @property
     def id(self) -> str:
@@ -98,17 +107,25 @@ class Checked(Protocol):
 
     @property
     def visibility(self) -> str:
-        """``private``, ``public``, or another visibility of the service."""
+        """The visibility: ``private``, ``public``, or another one that the service has."""
 
     @property
     def requirements(self) -> Mapping[str, str]:
         """The requirements of the package: FQN -> range."""
 
+    @property
+    def class_definitions(self) -> Collection[str]:
+        """The names of the package's classes."""
+
+    @property
+    def inherits(self) -> Mapping[str, str]:
+        """The base classes: base class -> the package's direct subclasses, joined by commas."""
+
 
 class FailedCheck(RefusedRequest):
     """The refusal of a request whose check has failed.
 
-    :ivar rule: the failed check.
+    :ivar rule: the rule that the failed check enforces.
     :ivar problems: a line for each problem.
     """
 
@@ -119,47 +136,70 @@ class FailedCheck(RefusedRequest):
 
 
 class RequirementChecks:
-    """The checks of one request.
+    """The checks of requirements for one request.
 
-    :param overrides: whether an administrator overrides the checks.
+    :param overrides: whether the caller overrides the checks, and may do so. Then problems are
+        logged.
+    :param changed: all packages that the request activates or makes public, as they are after the
+        request. The checks treat them as if the request had succeeded.
+    :param locked: the ids of the packages that the request has locked; empty before the locks.
+    :ivar relied_on: the ids of packages that satisfy a requirement and are not in ``changed``. If
+        several packages satisfy a requirement, only one is added, a locked package if possible.
     """
 
-    def __init__(self, database: Database, settings: Settings, overrides: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        overrides: bool = False,
+        changed: Iterable[Checked] = (),
+        locked: Collection[str] = (),
+    ) -> None:
+        self.relied_on: set[str] = set()
         self._database = database
         self._settings = settings
         self._overrides = overrides
+        self._changed = {package.id: package for package in changed}
+        self._locked = locked
+        # FQN -> the packages that may satisfy requirements, as they will be.
+        self._found: dict[str, list[PackageRecord]] = {}
+        self._yanked: dict[str, str] = {}
 
     def check_activation(self, packages: Collection[Checked]) -> None:
         """Check the requirements of packages before their activation.
 
-        :raises FailedCheck: if some are not satisfied, and the check is enforced.
+        :raises FailedCheck: if a requirement is not satisfied, and the option
+            ``check_requirements`` enforces the check.
         """
-        find = functools.partial(self._unsatisfied, packages, _is_usable, "visible", "upload")
+        find = functools.partial(self._unsatisfied, packages, _is_usable, "visible")
         self._enforce("check_requirements", find)
 
     def check_publication(self, packages: Collection[Checked]) -> None:
-        """Check that public packages satisfy the requirements of packages.
+        """Check that public packages satisfy the requirements of packages that become public.
 
-        :raises FailedCheck: if some are not satisfied, and the check is enforced.
+        :raises FailedCheck: if a requirement is not satisfied, and the option
+            ``check_public_requirements`` enforces the check.
         """
-        find = functools.partial(self._unsatisfied, packages, _is_public, "public", "publish")
+        find = functools.partial(self._unsatisfied, packages, _is_public, "public")
         self._enforce("check_public_requirements", find)
 
     def check_removal(self, package: Checked) -> None:
-        """Check the dependents of a package before its deletion or deactivation.
+        """Check that other packages can replace a package, before its deletion or deactivation.
 
-        :raises FailedCheck: if only this package satisfies requirements of active packages, and
-            the check is enforced.
+        :raises FailedCheck: if only this package satisfies requirements of active packages, and the
+            option ``check_dependents`` enforces the check.
         """
         self._enforce("check_dependents", functools.partial(self._last, package, _any))
 
     def check_hiding(self, package: Checked, keeping: Collection[str] = ()) -> None:
-        """Check the dependents of a package before it is hidden from projects that can see it.
+        """Check that other packages can replace a package, before it is hidden from projects.
 
-        :param keeping: the other projects that can still see the package.
-        :raises FailedCheck: if the check is enforced, and a dependent would have no package in its
-            range. The dependents are the packages of projects that can no longer see the package
-            and, if the package was public, all public packages.
+        The check considers the packages of projects that can no longer see the package. If the
+        package was public, the check also considers all public packages.
+
+        :param keeping: the projects, besides the owner, that can still see the package.
+        :raises FailedCheck: if only this package satisfies requirements of these packages, and the
+            option ``check_dependents`` enforces the check.
         """
         projects = {package.owner, *keeping}
         is_public = package.visibility == "public"
@@ -170,25 +210,36 @@ class RequirementChecks:
         self._enforce("check_dependents", functools.partial(self._last, package, concerns))
 
     def warning_of_yank(self, package: Checked) -> str:
-        """Return a warning if only this package satisfies requirements of active packages.
+        """Return a warning for the yank of a package that active packages require.
 
-        :returns: the warning; empty if there are no such requirements.
+        :returns: the warning; empty if other packages satisfy all requirements, or the option
+            ``check_dependents`` is ``off``.
         """
         if self._settings["check_dependents"] == "off":
             return ""
         version = Version(package.version)
-        dependents = self._dependents(package, lambda _, spec: not spec.is_exactly(version))
+        try:
+            dependents = self._dependents(package, lambda _, spec: not spec.is_exactly(version))
+        except RefusedRequest as refusal:
+            return f"the dependents of {package.name} {package.version} were not checked: {refusal}"
         if not dependents:
             return ""
         warning = (
             f"no version of {package.name} is left for requirements of active packages, now that "
             f"{package.version} is yanked: {dependents}; upload another version in their ranges"
         )
-        LOG.warning("%s", warning)
+        if self._locked:
+            LOG.warning("%s", warning)
         return warning
 
     def _enforce(self, option: str, find_problems: Callable[[], Iterable[str]]) -> None:
-        """Refuse the request for its problems, or log the problems, as the option says."""
+        """Find problems, and refuse the request or log the problems, as an option says.
+
+        :param option: the name of the option, which is a key of ``_CHECKS``.
+        :param find_problems: a function that finds the problems; not called if the option is
+            ``off``.
+        :raises FailedCheck: if there are problems, and the check is enforced.
+        """
         rule = _CHECKS[option][0]
         mode = self._settings[option]
         problems = [] if mode == "off" else [f"{problem} [{rule}]" for problem in find_problems()]
@@ -197,142 +248,259 @@ class RequirementChecks:
         if mode == "enforce" and not self._overrides:
             raise FailedCheck(rule, problems)
         reason = "an administrator overrides the check" if self._overrides else f"{option} is warn"
-        for problem in problems:
+        # A request is checked twice, before and after its locks. Only the second check accepts it.
+        for problem in problems if self._locked else ():
             LOG.warning("Accepted, since %s: %s", reason, problem)
 
     def _unsatisfied(
         self,
         packages: Collection[Checked],
-        is_usable: Callable[[PackageRecord, str], bool],
+        is_usable: _IsUsable,
         kind: str,
-        remedy: str,
     ) -> Iterator[str]:
-        """Yield a message for each package with unsatisfied requirements."""
+        """Yield a message for each package with unsatisfied requirements.
+
+        :param is_usable: a function that returns whether a package satisfies requirements of a
+            project's packages.
+        :param kind: which packages count, for the message: ``visible`` or ``public``.
+        """
         # No package of a catalogue replaces a plug-in.
         required = {fqn for package in packages for fqn in self._requirements(package)}
-        required -= self._settings.provided().keys()
-        candidates: dict[str, list[PackageRecord]] = collections.defaultdict(list)
-        for record in self._eligible(self._database.find_candidates(required)):
-            candidates[record.name].append(record)
-        ids = (record.id for record in itertools.chain.from_iterable(candidates.values()))
-        yanked = self._database.find_yanked(ids)
+        candidates = self._candidates(required - self._settings.provided().keys())
+        defining = self._defining(packages)
         for package in packages:
-            missing, unknown = [], set()
+            missing, unknown, drafts = [], set(), False
             for fqn, text in sorted(self._requirements(package).items()):
-                available = [each for each in candidates[fqn] if is_usable(each, package.owner)]
-                if not any(_is_in_range(each, VersionSpec.of(text), yanked) for each in available):
-                    found = self._describe(fqn, available, yanked)
-                    if not found:
-                        # The message must not show that another project has the package.
-                        found = f"missing, or not {kind}"
-                        unknown.add(fqn)
-                    missing.append(f"{fqn} in the range {text} ({found})")
+                spec = VersionSpec.of(text)
+                found = candidates.get(fqn, ())
+                is_available = _by_project(is_usable, package.owner)
+                if self._satisfy(spec, found, is_available):
+                    continue
+                available = filter(is_available, found)
+                own = [each for each in found if _is_draft_of(each, package.owner)]
+                drafts |= any(spec.match(each.version) for each in own)
+                described = self._describe(fqn, available, own)
+                if not described:
+                    # The message must not show that another project has the package.
+                    described = f"missing, or not {kind}"
+                    unknown.add(fqn)
+                missing.append(f"{fqn} in the range {text} ({described})")
             if missing:
-                remedies = [f"{remedy} them first, or change the ranges"]
+                remedies = [_TOGETHER_HINT if drafts else _PUBLISH_HINT]
                 if CORE_LIBRARY in unknown:
                     remedies.append(_CORE_LIBRARY_HINT)
                 if unknown - {CORE_LIBRARY}:
-                    remedies.append(_PROVIDED_HINT)
+                    remedies.append(PROVIDED_HINT)
                 yield (
                     f"no {kind} package satisfies these requirements of {package.name} "
                     f"{package.version}: {_join(missing)}; {'; '.join(remedies)}"
                 )
+            elif bases := self._undefined(package, candidates, is_usable, defining):
+                yield (
+                    f"no {kind} package that {package.name} {package.version} requires has these "
+                    f"base classes: {_join(bases)}; add their packages to Require"
+                )
+
+    def _defining(self, packages: Iterable[Checked]) -> Mapping[str, set[str]]:
+        """Return the packages that define the base classes of packages: class -> ids."""
+        bases = {base for package in packages for base in _foreign_bases(package)}
+        found = collections.defaultdict(set)
+        for name, id_ in self._database.find_defining(bases) if bases else ():
+            found[name].add(id_)
+        for changed in self._changed.values():
+            for name in bases.intersection(changed.class_definitions):
+                found[name].add(changed.id)
+        return found
+
+    def _undefined(
+        self,
+        package: Checked,
+        candidates: Mapping[str, Collection[PackageRecord]],
+        is_usable: _IsUsable,
+        defining: Mapping[str, set[str]],
+    ) -> list[str]:
+        """Describe the base classes that are in no package which a package requires.
+
+        A package that requires a plug-in of the engines passes, since the service need not know
+        the classes of plug-ins.
+        """
+        if self._settings.provided().keys() & package.requirements.keys():
+            return []
+        usable = {
+            record.id
+            for fqn, text in package.requirements.items()
+            for record in candidates.get(fqn, ())
+            if is_usable(record, package.owner)
+            and _is_in_range(record, VersionSpec.of(text), self._yanked)
+        }
+        return [
+            f"{base} (of {package.inherits[base]})"
+            for base in _foreign_bases(package)
+            if usable.isdisjoint(defining.get(base, ()))
+        ]
+
+    def _candidates(self, fqns: Collection[str]) -> Mapping[str, list[PackageRecord]]:
+        """Return the packages that may satisfy requirements, by FQN.
+
+        Packages in ``changed`` are returned as they are after the request.
+        """
+        unknown = {fqn for fqn in fqns if fqn not in self._found}
+        if unknown:
+            self._found |= {fqn: [] for fqn in unknown}
+            found = map(self._as_changed, self._database.find_candidates(unknown))
+            # Some databases ignore case.
+            eligible = [each for each in self._eligible(found) if each.name in unknown]
+            for record in sorted(eligible, key=_newest_last, reverse=True):
+                self._found[record.name].append(record)
+            self._yanked |= self._database.find_yanked(record.id for record in eligible)
+        return self._found
+
+    def _as_changed(self, record: PackageRecord) -> PackageRecord:
+        changed = self._changed.get(record.id)
+        if changed is None:
+            return record
+        return record._replace(status=ACTIVE, visibility=changed.visibility)
+
+    def _satisfy(
+        self,
+        spec: VersionSpec,
+        candidates: Collection[PackageRecord],
+        is_usable: Callable[[PackageRecord], bool],
+    ) -> bool:
+        """Return whether a usable package is in a range; add the found package to ``relied_on``."""
+        preferred = self._changed.keys() | self._locked | self.relied_on
+        # A request that relies on few packages takes few locks.
+        first = (each for each in candidates if each.id in preferred)
+        for record in itertools.chain(first, candidates):
+            if is_usable(record) and _is_in_range(record, spec, self._yanked):
+                if record.id not in self._changed:
+                    self.relied_on.add(record.id)
+                return True
+        return False
 
     def _eligible(self, records: Iterable[PackageRecord]) -> list[PackageRecord]:
-        """Return the packages that may be chosen by the rules of ``eligibility``."""
+        """Return those packages that the rules of ``eligibility`` allow to be chosen."""
         rules = Eligibility(self._settings.reserved_names())
         return [each for each in records if not rules.find_objection(each)]
 
     def _requirements(self, package: Checked) -> dict[str, str]:
-        """Return the requirements that packages of the catalogue must satisfy."""
+        """Return a package's requirements: FQN -> range.
+
+        Requirements that the package itself or a plug-in of the engines satisfies are left out.
+        """
+        if not package.requirements:
+            # A draft without an archive has no version either.
+            return {}
+        release = PackageVersion(package.name, Version(package.version))
+        specs = {fqn: VersionSpec.of(text) for fqn, text in package.requirements.items()}
         return {
-            fqn: text
-            for fqn, text in package.requirements.items()
-            # If a package requires itself, the engine takes the package itself.
-            if fqn != package.name and not self._is_provided(fqn, VersionSpec.of(text))
+            demand.fqn: demand.spec.text
+            for demand in demands_of(release, specs)
+            if not self._is_provided(demand.fqn, demand.spec)
         }
 
     def _is_provided(self, fqn: str, spec: VersionSpec) -> bool:
         return any(map(spec.match, self._settings.provided().get(fqn, ())))
 
     def _describe(
-        self, fqn: str, available: Iterable[PackageRecord], yanked: Container[str]
+        self, fqn: str, available: Iterable[PackageRecord], drafts: Iterable[PackageRecord]
     ) -> str:
-        """Return the existing versions of a package, for a message; empty if there are none."""
-        marks = {each.version: " (yanked)" * (each.id in yanked) for each in available}
+        """Return the existing versions of a package, for a message; empty without a version.
+
+        :param available: the packages that the project could use, if they were in the range.
+        :param drafts: the drafts of the project.
+        """
+        marks = {each.version: " (yanked)" * (each.id in self._yanked) for each in available}
         published = [f"{version}{marks[version]}" for version in newest_first(marks)]
-        of_engines = map(str, newest_first(self._settings.provided().get(fqn, ())))
-        versions = {"available": _join(published), "provided by engines": _join(of_engines)}
-        return "; ".join(f"{where}: {found}" for where, found in versions.items() if found)
+        versions = {
+            "available": published,
+            "drafts": map(str, newest_first({each.version for each in drafts})),
+            "provided by engines": map(str, newest_first(self._settings.provided().get(fqn, ()))),
+        }
+        joined = {where: _join(found) for where, found in versions.items()}
+        return "; ".join(f"{where}: {found}" for where, found in joined.items() if found)
 
     def _last(self, package: Checked, concerns: _Concerns) -> Iterator[str]:
-        """Yield a message if only this package satisfies requirements of active packages."""
+        """Yield a message if only this package satisfies requirements of active packages.
+
+        :param concerns: as in ``_dependents``.
+        """
         if dependents := self._dependents(package, concerns):
             yield (
                 f"only {package.name} {package.version} satisfies requirements of active packages: "
-                f"{dependents}; upload another version in their ranges, or delete or deactivate "
-                f"them first"
+                f"{dependents}; delete or deactivate these first, each before the packages that it "
+                f"requires, or upload another version in the ranges"
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return, for a message, the packages with requirements that only this package satisfies.
+        """Return the active packages with requirements that only this package satisfies.
 
-        :param concerns: a function that returns whether to consider a group of dependents, given
-            the group and its range.
-        :returns: the names of the packages; empty if there are none.
+        The database returns such packages in groups. A group is the packages of one project that
+        have the same visibility and require this package in the same range.
+
+        :param concerns: a function that takes a group and its range, and returns whether to
+            consider the group.
+        :returns: the names of the packages, for a message; empty if there are none.
         """
         version = Version(package.version)
-        # Some databases ignore case.
-        candidates = {
-            record.id: record
-            for record in self._database.find_candidates([package.name])
-            if record.name == package.name
-        }
+        candidates = {each.id: each for each in self._candidates([package.name])[package.name]}
         own = candidates.pop(package.id, None)
-        if own is not None and not self._eligible([own]):
+        if own is None:
             # No package depends on an ineligible package: its name may have been reserved since.
             return ""
-        others = self._eligible(candidates.values())
-        yanked = self._database.find_yanked(record.id for record in others)
+        others = candidates.values()
         owner = package.owner if package.visibility == "private" else None
         left = [
             group
             for group in self._database.find_dependents(package.name, owner)
             # Projects that cannot see the package do not depend on it.
-            if (own is None or own.is_available_to(group.owner))
+            if own.is_available_to(group.owner)
             and (spec := VersionSpec.of(group.range)).match(version)
             and concerns(group, spec)
             and not self._is_provided(package.name, spec)
-            and not any(_satisfies(record, group, package, yanked) for record in others)
+            and not self._satisfy(spec, others, _replacing(package, group))
         ]
         if not left:
             return ""
         names = itertools.chain.from_iterable(self._visible_names(package, each) for each in left)
-        # No more names are read than a message needs, since each project may have a group.
+        # Only as many names are read as a message lists, since there may be many groups.
         named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield a line for each dependent in a group, with its range, if the caller sees it."""
+        """Yield the name and the range of each package in a group, if the caller can see them."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):
                 yield f"{key} ({package.name} {group.range})"
 
 
+def _foreign_bases(package: Checked) -> list[str]:
+    """Return the base classes that the package itself does not define."""
+    own = set(package.class_definitions)
+    return sorted(base for base in package.inherits if base not in own)
+
+
 def _any(_group: DependentsRecord, _spec: VersionSpec) -> bool:
     return True
 
 
-def _satisfies(
-    candidate: PackageRecord, group: DependentsRecord, replaced: Checked, yanked: Container[str]
-) -> bool:
-    """Return whether a candidate can replace a package for a group of dependents."""
-    if group.visibility == "public" and replaced.visibility == "public":
-        is_usable = _is_public(candidate, group.owner)
-    else:
-        is_usable = _is_usable(candidate, group.owner)
-    return is_usable and _is_in_range(candidate, VersionSpec.of(group.range), yanked)
+def _replacing(package: Checked, group: DependentsRecord) -> Callable[[PackageRecord], bool]:
+    """Return a function that decides whether a package can replace another package for a group.
+
+    :param package: the package that is removed or hidden.
+    :param group: packages that require it.
+    """
+    are_public = group.visibility == "public" and package.visibility == "public"
+    return _by_project(_is_public if are_public else _is_usable, group.owner)
+
+
+def _by_project(is_usable: _IsUsable, project_id: str) -> Callable[[PackageRecord], bool]:
+    return lambda record: is_usable(record, project_id)
+
+
+def _newest_last(record: PackageRecord) -> Any:
+    return record.version.precedence_key
 
 
 def _is_in_range(candidate: PackageRecord, spec: VersionSpec, yanked: Container[str]) -> bool:
@@ -341,18 +509,19 @@ def _is_in_range(candidate: PackageRecord, spec: VersionSpec, yanked: Container[
 
 
 def _is_usable(candidate: PackageRecord, project_id: str) -> bool:
-    if candidate.status == "active":
-        return candidate.is_available_to(project_id)
-    # Only its own project can use a draft.
-    return candidate.owner == project_id
+    return candidate.status == ACTIVE and candidate.is_available_to(project_id)
 
 
 def _is_public(candidate: PackageRecord, _project_id: str) -> bool:
-    return candidate.visibility == "public" and candidate.status == "active"
+    return candidate.visibility == "public" and candidate.status == ACTIVE
+
+
+def _is_draft_of(candidate: PackageRecord, project_id: str) -> bool:
+    return candidate.status != ACTIVE and candidate.owner == project_id
 
 
 def _join(names: Iterable[str]) -> str:
-    """Join names for a message, at most ``_MAX_NAMED`` of them."""
+    """Join the first ``_MAX_NAMED`` names for a message."""
     named = list(itertools.islice(names, _MAX_NAMED + 1))
     joined = ", ".join(named[:_MAX_NAMED])
     return f"{joined} and more" if len(named) > _MAX_NAMED else joined

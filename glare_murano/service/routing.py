@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tables of routes: path -> method -> function that answers the request."""
+"""Find the function that answers a request, in a table: path -> HTTP method -> function."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -14,9 +14,10 @@ Routes = Mapping[str, Mapping[str, Handler]]
 
 
 def find_handler(routes: Routes, req: webob.Request) -> Handler | None:
-    """Return the function that answers a request; None for a path without routes.
+    """Return the function that answers a request; None if the table does not have the path.
 
-    :raises RefusedRequest: with 405 and the header ``Allow``, if the path has other methods.
+    :raises RefusedRequest: if the table has the path, but not the method. The response has the
+        status 405 and the header ``Allow``.
     """
     methods = routes.get(req.path_info)
     if methods is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options that both services have, each in a group of its own."""
+"""The options that Glare and Glance share; each service has them in its own group."""
 
 import collections
 import dataclasses
@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
-from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.package.manifest import check_fqn, check_required_name
 from glare_murano.package.reserved_names import (
     InvalidReservedNames,
     ReservedNames,
@@ -23,9 +23,10 @@ OPTIONS = [
         "plan_seconds",
         min=0.001,
         default=5,
-        help="The longest time that planning the answer to a dependency query, or listing "
-        "subclasses, may take, in seconds. After that the query is refused, with the package or "
-        "class where it stopped.",
+        help="The longest time that a dependency query, or a list of packages, categories or "
+        "subclasses may take, from reading the request to building the answer, in seconds. After "
+        "that the query is refused, with the step, and the package or class, where it stopped. The "
+        "look-ups of the checks before a change have the same limit.",
     ),
     cfg.IntOpt(
         "max_subclasses",
@@ -64,9 +65,9 @@ OPTIONS = [
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The values of a service's options.
+    """The values of a service's options, by name.
 
-    :param group: the group of the options.
+    :param group: the name of the group that has the options.
     """
 
     group: str
@@ -76,7 +77,7 @@ class Settings:
 
     @property
     def plan_seconds(self) -> float:
-        """The longest time that planning may take, in seconds."""
+        """The longest time that a query may take, in seconds."""
         return float(self["plan_seconds"])
 
     @property
@@ -85,20 +86,20 @@ class Settings:
         return int(self["max_subclasses"])
 
     def provided(self) -> Mapping[str, Collection[Version]]:
-        """Return the versions that engines provide, by FQN.
+        """Return the packages that engines provide as plug-ins: FQN -> versions.
 
-        :raises RuntimeError: if the option is not valid.
+        :raises RuntimeError: if the option ``provided_packages`` is not valid.
         """
         return _provided(self.group, tuple(self["provided_packages"]))
 
     def provided_classes(self) -> frozenset[str]:
-        """Return the names of the classes that engines provide.
+        """Return the names of the classes that engines provide as plug-ins.
 
-        :raises RuntimeError: if the option is not valid.
+        :raises RuntimeError: if the option ``provided_classes`` is not valid.
         """
         for name in self["provided_classes"]:
             try:
-                check_full_name(name)
+                check_fqn(name)
             except InvalidName as error:
                 raise RuntimeError(
                     f"[{self.group}] provided_classes: {name!r} is not the name of a class, such "
@@ -107,7 +108,7 @@ class Settings:
         return frozenset(self["provided_classes"])
 
     def reserved_names(self) -> ReservedNames:
-        """Return the operator's reserved names, which were read at the start.
+        """Return the operator's reserved names; the first call reads their file.
 
         :raises RuntimeError: if the file is not valid.
         """
@@ -117,7 +118,7 @@ class Settings:
             raise RuntimeError(f"[{self.group}] reserved_names_file: {error}") from error
 
     def check(self) -> None:
-        """Check at the start the options whose values oslo.config does not check.
+        """Check the options that oslo.config does not check; a service does so when it starts.
 
         :raises RuntimeError: if an option is not valid.
         """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resolver's source of versions and requirements: the database of a service.
+"""Read versions and requirements from the database of a service, for the resolver.
 
-A level of the graph takes at most three queries, for any number of packages and versions: for
-versions, for the yanked ones among them, and for metadata. All visible packages of a name are
-found before one of them is chosen by the rules of ``eligibility``.
+The resolver reads the graph of requirements level by level. A level takes at most three queries for
+each thousand packages: for versions, for reasons of yanks, and for metadata. All visible packages
+of a name are found before the rules of ``eligibility`` choose among them.
 """
 
 import collections
@@ -16,7 +16,8 @@ import cachetools
 
 from glare_murano.eligibility import Eligibility, Excluded
 from glare_murano.inheritance import ExtendingRecord
-from glare_murano.package import Version, VersionSpec
+from glare_murano.package import InvalidName, Version, VersionSpec
+from glare_murano.package.manifest import check_fqn
 from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.resolver import PackageVersion, Requirements, newest_first
 from glare_murano.service.database import Database, PackageMetadata, PackageRecord
@@ -35,9 +36,10 @@ def _size(metadata: PackageMetadata) -> int:
 
 
 class MetadataCache:
-    """The metadata of published packages, which never changes, by ``PackageRecord.cache_key``.
+    """A cache of the metadata of published packages, by ``PackageRecord.cache_key``.
 
-    The cache saves a fifth of the time of a query.
+    The metadata of a published package never changes. The cache saves a fifth of the time of a
+    query.
     """
 
     def __init__(self) -> None:
@@ -47,17 +49,17 @@ class MetadataCache:
         self._lock = threading.Lock()
 
     def find(self, keys: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the cached metadata, by key."""
+        """Return the metadata of those keys that are in the cache, by key."""
         with self._lock:
             return {key: self._cache[key] for key in keys if key in self._cache}
 
     def add(self, metadata: Mapping[str, PackageMetadata]) -> None:
-        """Add the metadata of published packages."""
+        """Add metadata of published packages, by key."""
         with self._lock:
             self._cache.update(metadata)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all metadata from the cache."""
         with self._lock:
             self._cache.clear()
 
@@ -66,95 +68,111 @@ METADATA_CACHE = MetadataCache()
 
 
 class CatalogSource:
-    """Versions and requirements for one query; see ``resolver.Source``.
+    """The versions and requirements of a service's packages, for one query.
 
-    :ivar excluded: FQN -> visible packages that must not be chosen, for all FQNs looked up.
+    This class implements ``resolver.Source`` and ``inheritance.Extensions``. A query can name one
+    stored package by its id, the requested package, whose closure is planned. Only this package may
+    be a draft.
+
+    :ivar excluded: for each FQN that was looked up, the visible packages that must not be chosen.
     """
 
     def __init__(
         self, database: Database, query: Query, reserved: ReservedNames = NO_RESERVED_NAMES
     ) -> None:
-        """Make a source; nothing is looked up yet.
+        """Make a source, without a look-up in the database.
 
-        :param reserved: the operator's reserved names; by default, none are reserved.
+        :param reserved: the operator's reserved names; by default, no names are reserved.
         """
         self._database = database
+        self._budget = database.budget
         self._query = query
         self._eligibility = Eligibility(reserved, query.private_overrides)
         # The versions of each name looked up so far.
         self._versions: dict[str, Sequence[Version]] = {}
-        # The best package of each version found so far.
+        # The preferred package of each version found so far; see ``_preference``.
         self._packages: dict[PackageVersion, PackageRecord] = {}
         self._metadata: dict[str, PackageMetadata] = {}
-        # Read for each query, since an active package may be yanked: id -> reason.
+        # The parsed requirements, by the id of the package. The plan and the answer share them.
+        self._requirements: dict[str, Requirements] = {}
+        # The yanked packages: id -> reason. They are not cached, since a yank can come at any time.
         self._yanked: dict[str, str] = {}
-        # Names of packages of which metadata was read.
+        # The names of the packages whose metadata was read.
         self._read_names: set[str] = set()
         self.excluded: dict[str, list[Excluded]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """See ``resolver.Source``."""
+        """Return the versions of packages; see ``resolver.Source.versions``."""
         self._look_up(fqns)
         return {fqn: self._versions[fqn] for fqn in fqns if self._versions[fqn]}
 
     def requirements(
         self, packages: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """See ``resolver.Source``."""
-        return {package: _ranges(metadata) for package, metadata in self._metadata_of(packages)}
+        """Return the requirements of versions; see ``resolver.Source.requirements``."""
+        found = self._watch(self._metadata_of(packages), "reading requirements")
+        return {package: self._ranges(package, metadata) for package, metadata in found}
 
     def is_exact_only(self, package: PackageVersion) -> bool:
-        """Return whether a found version satisfies only pins and ranges of exactly this version."""
+        """Return whether a version satisfies only pins and ranges that are exactly this version.
+
+        Such versions are yanked, or are pre-releases in a query that does not want pre-releases.
+
+        :param package: a version that ``versions`` or ``defining`` has returned.
+        """
         record = self._packages[package]
         is_wanted = self._query.prereleases or not package.version.prerelease
         return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
 
     def package(self, package_id: str) -> PackageRecord | None:
-        """Return a package; None if it is not visible to the caller."""
+        """Return the package with an id; None if the package is not visible to the caller."""
         # Some databases ignore the case of the id, but the other methods compare it exactly.
         found = self._usable("id", [package_id])
         return next((record for record in found if record.id == package_id), None)
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
-        """Return the packages that define each of the classes, if they may define it."""
+        """Return the packages that define classes: class name -> packages.
+
+        A package whose project may not use the name of the class is left out.
+        """
         defined: dict[str, set[str]] = collections.defaultdict(set)
-        for class_name, package_id in self._database.find_defining(class_names):
+        for class_name, package_id in self._database.find_defining(filter(_is_fqn, class_names)):
             defined[package_id].add(class_name)
         # All packages of these names are looked up: another package of the same version may be
         # preferred, and may lack the class.
         self._look_up({record.name for record in self._usable("id", defined)})
         found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
-        for package, record in self._packages.items():
+        for package, record in self._watch(self._packages.items(), "looking up classes"):
             for class_name in defined.get(record.id, ()):
                 if self._eligibility.allows_class(class_name, record):
                     found[class_name].add(package)
         return found
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """See ``inheritance.Extensions``."""
+        """Find packages that extend classes; see ``inheritance.Extensions``."""
         found = list(self._database.find_extending(base_names))
         # All packages of these names are looked up: another package of the same version may be
         # preferred, and may have other classes.
         self._look_up({each.package.fqn for each in found})
-        best = {record.id: record for record in self._packages.values()}
-        for each in found:
-            if each.id in best:
+        for each in self._budget.watch(found, "looking up subclasses"):
+            best = self._packages.get(each.package)
+            if best is not None and best.id == each.id:
                 allowed = self._eligibility.allows_class
-                names = [name for name in each.subclasses if allowed(name, best[each.id])]
+                names = [name for name in each.subclasses if allowed(name, best)]
                 yield each._replace(subclasses=names)
 
     def find_requirements(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """See ``inheritance.Extensions``."""
+        """Find the requirements of packages; see ``inheritance.Extensions``."""
         return self._database.find_requirements(ids)
 
     def releases(self, packages: Collection[PackageVersion]) -> Iterator[Release]:
-        """Yield the releases of versions; leave out drafts that have no archive."""
-        for package, metadata in self._metadata_of(packages):
+        """Yield the releases of versions, with metadata; leave out drafts without an archive."""
+        for package, metadata in self._watch(self._metadata_of(packages), "reading metadata"):
             record = self._packages[package]
             yield Release(
                 fqn=package.fqn,
                 version=package.version,
-                requirements=_ranges(metadata),
+                requirements=self._ranges(package, metadata),
                 classes=frozenset(metadata.classes),
                 id=record.id,
                 digest=metadata.digest,
@@ -170,8 +188,8 @@ class CatalogSource:
         unknown = [each for each in packages if self._packages[each].id not in self._metadata]
         if unknown:
             names = {each.fqn for each in unknown}
-            # A second version of a package was chosen, and others may follow: read the metadata of
-            # all found versions at once.
+            # The resolver wants a second version of a package, and may want others: read the
+            # metadata of all found versions at once.
             chosen = self._packages if names & self._read_names else unknown
             self._read_names |= names
             self._read_metadata(self._packages[each] for each in chosen)
@@ -181,23 +199,24 @@ class CatalogSource:
                 yield package, metadata
 
     def _look_up(self, fqns: Collection[str]) -> None:
-        """Find all versions of packages, and remember the best package of each version."""
+        """Find all versions of packages, and store the preferred package of each version."""
         unknown = [fqn for fqn in fqns if fqn not in self._versions]
         if not unknown:
             return
+        step = "looking up packages by name"
         found = self._usable("name", unknown)
         selected, excluded = self._eligibility.select(
-            record for record in found if not self._is_requested(record)
+            record for record in self._budget.watch(found, step) if not self._is_requested(record)
         )
         selected += filter(self._is_requested, found)
-        for record in selected:
+        for record in self._budget.watch(selected, step):
             best = self._packages.get(record.key)
             if best is None or self._preference(record) > self._preference(best):
                 self._packages[record.key] = record
         # Some databases ignore case, and may find other names.
         versions = _by_name((key.fqn, key.version) for key in {each.key for each in selected})
         others = _by_name((each.key.fqn, each) for each in excluded)
-        for fqn in unknown:
+        for fqn in self._budget.watch(unknown, step, lambda fqn: f"package {fqn}"):
             self._versions[fqn] = newest_first(versions.get(fqn, ()))
             self.excluded[fqn] = others.get(fqn, [])
         best_ids = {self._packages[record.key].id for record in selected}
@@ -215,12 +234,15 @@ class CatalogSource:
         ]
 
     def _is_requested(self, record: PackageRecord) -> bool:
-        """Return whether a package is the query's package, which may be private and a draft."""
+        """Return whether a package is the requested package, and may be chosen."""
         is_requested = record.id == self._query.package
         return is_requested and not self._eligibility.find_objection(record)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
-        """Return a key to prefer the query's package, then the project's own, then a public one."""
+        """Return a key for comparison: the package with the greatest key is preferred.
+
+        The requested package comes first, then a package of the project, then a public package.
+        """
         project_id = self._query.project_id or self._database.viewer.project_id
         return (
             record.id == self._query.package,
@@ -228,6 +250,19 @@ class CatalogSource:
             record.visibility == "public",
             record.id,
         )
+
+    def _ranges(self, package: PackageVersion, metadata: PackageMetadata) -> Requirements:
+        id_ = self._packages[package].id
+        if id_ not in self._requirements:
+            self._requirements[id_] = {
+                fqn: VersionSpec.of(text) for fqn, text in metadata.requirements.items()
+            }
+        return self._requirements[id_]
+
+    def _watch(
+        self, items: Iterable[tuple[PackageVersion, _T]], step: str
+    ) -> Iterator[tuple[PackageVersion, _T]]:
+        return self._budget.watch(items, step, lambda item: f"package {item[0].fqn}")
 
     def _read_metadata(self, packages: Iterable[PackageRecord]) -> None:
         keys = {each.id: each.cache_key for each in packages if each.id not in self._metadata}
@@ -238,12 +273,19 @@ class CatalogSource:
         self._metadata |= found
 
 
+def _is_fqn(text: str) -> bool:
+    """Return whether a string is a valid class name.
+
+    Only valid names are searched, since databases fail to search for very long names.
+    """
+    try:
+        return bool(check_fqn(text))
+    except InvalidName:
+        return False
+
+
 def _by_name(pairs: Iterable[tuple[str, _T]]) -> Mapping[str, list[_T]]:
     found: dict[str, list[_T]] = collections.defaultdict(list)
     for name, value in pairs:
         found[name].append(value)
     return found
-
-
-def _ranges(metadata: PackageMetadata) -> dict[str, VersionSpec]:
-    return {fqn: VersionSpec.of(text) for fqn, text in metadata.requirements.items()}

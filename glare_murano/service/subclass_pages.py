@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``subclasses``: all direct and indirect subclasses of a class.
+"""The resource ``subclasses``: lists all direct and indirect subclasses of a class, in pages.
 
-A class can extend a class of another package only if its own package requires a version of the
-other package that has the base class. The engine has the same rule: it resolves names in direct
-requirements.
+A class can extend a class of another package only if its own package requires the other package,
+in a version that has the base class. The engine has the same rule: it looks for a class only in
+the package itself and in its direct requirements.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,17 +14,15 @@ import webob
 
 from glare_murano import wire
 from glare_murano.inheritance import find_subclasses
-from glare_murano.package import Unplannable, VersionSpec
+from glare_murano.package import VersionSpec
 from glare_murano.package.errors import quoted
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
 from glare_murano.service import request_reading, schemas
 from glare_murano.service.database import Database
 from glare_murano.service.refusals import bad_request
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
-
-_DEFAULT_LIMIT = 100
 
 
 def _limit(text: str) -> int:
@@ -36,18 +34,19 @@ def _limit(text: str) -> int:
 
 # Parameter -> the function that reads it.
 _READ: dict[str, Callable[[str], Any]] = {
-    "class": check_full_name,
-    "package": check_full_name,
+    "class": check_fqn,
+    "package": check_fqn,
     "version": VersionSpec.of,
-    "marker": check_full_name,
+    "marker": check_fqn,
     "limit": _limit,
 }
 
 
 def read_parameters(req: webob.Request) -> dict[str, Any]:
-    """Read the parameters of a request.
+    """Read the parameters of a request for subclasses.
 
-    :raises RefusedRequest: for values that are not valid.
+    :returns: name -> parsed value.
+    :raises RefusedRequest: if a value is not valid.
     """
     read = {}
     for name, text in request_reading.read_parameters(req, schemas.SUBCLASSES).items():
@@ -61,18 +60,17 @@ def read_parameters(req: webob.Request) -> dict[str, Any]:
 def find(
     req: webob.Request, parameters: Mapping[str, Any], database: Database, settings: Settings
 ) -> dict[str, Any]:
-    """Return a page of the subclasses of a class, with their packages, as JSON.
+    """Return a page of a class's subclasses, with their packages, as a JSON object.
 
-    :raises RefusedRequest: if the search takes longer than ``plan_seconds``.
+    :param parameters: the result of ``read_parameters``.
+    :raises Unplannable: if the time of the request is over.
     """
     source = CatalogSource(database, wire.Query(), settings.reserved_names())
     bases = _find_bases(source, parameters)
-    try:
-        found = find_subclasses(parameters["class"], bases, source, settings.plan_seconds)
-    except Unplannable as error:
-        raise bad_request(str(error)) from error
+    found = find_subclasses(parameters["class"], bases, source, database.budget)
     rest = [subclass for subclass in found if subclass.name > parameters.get("marker", "")]
-    page = rest[: min(parameters.get("limit", _DEFAULT_LIMIT), settings.max_subclasses)]
+    # Each page needs a search of the whole hierarchy. So a page is as large as possible by default.
+    page = rest[: min(parameters.get("limit", wire.MAX_SUBCLASSES), settings.max_subclasses)]
     body = {"class": parameters["class"], "subclasses": [subclass.to_json() for subclass in page]}
     if len(page) < len(rest):
         query = [(name, value) for name, value in req.GET.items() if name != "marker"]
@@ -82,7 +80,7 @@ def find(
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
-    """Find the packages with the requested name and range that define the class."""
+    """Return the packages that define the class, and match the requested FQN and range."""
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
     return {

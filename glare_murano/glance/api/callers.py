@@ -6,32 +6,28 @@ from typing import Any
 
 import webob
 
-from glare_murano import images
+from glare_murano import images, preconditions
 from glare_murano.glance import image_policies, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
 from glare_murano.service import name_checks, request_reading
-from glare_murano.service.database import Database, Viewer
+from glare_murano.service.database import Viewer
 from glare_murano.service.refusals import conflict, forbidden, not_found
-from glare_murano.service.requirement_checks import RequirementChecks
 
 
 class Caller:
     """The caller of a request.
 
     :param context: Glance's context of the request.
-    :param overrides: whether an administrator overrides the checks of requirements.
+    :param overrides: whether the request overrides the checks of requirements, which only an
+        administrator may do.
     """
 
     def __init__(self, context: Any, overrides: bool) -> None:
         self.context = context
         self.viewer = Viewer(context.project_id, bool(context.is_admin))
         self.overrides = overrides
-
-    def checks(self, database: Database) -> RequirementChecks:
-        """Return the requirement checks for the request."""
-        return RequirementChecks(database, SETTINGS, self.overrides)
 
     def check_list(self) -> None:
         """Check that the caller may list images.
@@ -46,14 +42,14 @@ class Caller:
         return internals.may(self.context, action, row.attributes, row.properties)
 
     def find(self, image_id: str) -> ImageRow:
-        """Return a package visible to the caller.
+        """Find a package by the id of its image, if the caller can see the package.
 
         :raises RefusedRequest: if the package is missing or hidden.
         """
         return self.visible(self.find_package(image_id), image_id)
 
     def find_package(self, image_id: str) -> ImageRow | None:
-        """Return the package with an id, of any project; None if no package has the id."""
+        """Find a package by the id of its image, even if it is hidden; None if it is missing."""
         with internals.reading() as connection:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
@@ -61,43 +57,38 @@ class Caller:
     def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
-        If not, the request is left to Glance, whose errors reveal nothing about a package of
-        another project.
+        If the caller may not, pass the request on to Glance. Glance's refusal reveals nothing about
+        a package of another project.
 
-        :param action: the name of the policy.
+        :param action: the name of the policy that permits the change.
         """
         return self.owns(row) and self.may(row, action)
 
-    def may_change_members(self, row: ImageRow, action: str, members: set[str]) -> bool:
-        """Return whether the caller may change members of a shared package.
-
-        :param action: the policy: ``delete_member`` for the owner, or ``modify_member`` for each
-            member itself.
-        """
-        is_own = action == image_policies.MODIFY_MEMBER and members <= {self.viewer.project_id}
-        return (is_own or self.owns(row)) and self._sees(row) and self.may(row, action)
-
     def check_archive(self, image_id: str) -> None:
-        """Check that a package has an archive, if the package is visible to the caller.
+        """Check that a package has an archive.
 
-        :raises RefusedRequest: if the archive is missing.
+        A package that is missing, or hidden from the caller, passes the check.
+
+        :raises RefusedRequest: if the caller can see the package, and it has no archive.
         """
         row = self.find_package(image_id)
         if row and self._sees(row) and row.status not in (images.ACTIVE, images.DEACTIVATED):
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
-        """Return a package if it is visible to the caller.
+        """Return a package that was found, if the caller can see it.
 
-        :param row: None for a missing package.
-        :raises RefusedRequest: if the package is missing or hidden; both have the same message.
+        :param row: the package; None if it is missing.
+        :param image_id: the requested id, for the message.
+        :raises RefusedRequest: if the package is missing or hidden. The message is the same in both
+            cases, so that it does not reveal a hidden package.
         """
         if row is None or not (self._sees(row) and self.may(row, image_policies.GET_IMAGE)):
             raise not_found(f"Image with id={image_id} not found.")
         return row
 
     def _sees(self, row: ImageRow) -> bool:
-        """Return whether Glance's database layer would find an image by its id."""
+        """Return whether Glance's database layer would show the image to the caller."""
         is_own = row.owner == self.viewer.project_id
         is_shared = row.visibility == "shared" and row.attributes["member"] is not None
         is_open = row.visibility in ("public", "community")
@@ -121,11 +112,11 @@ class Caller:
             raise forbidden(f"{row} belongs to another project")
 
     def check_names(self, row: ImageRow) -> None:
-        """Check that a package and its classes have no names that belong to others.
+        """Check that the names of a package and its classes do not belong to others.
 
         An administrator cannot override this check.
 
-        :raises RefusedRequest: naming the owners.
+        :raises RefusedRequest: if a name belongs to others; see ``service/name_checks.py``.
         """
         name_checks.check(
             SETTINGS,
@@ -147,9 +138,26 @@ class Caller:
 def of(req: webob.Request) -> Caller:
     """Return the caller of a request that has passed Glance's filter ``context``.
 
-    :raises RefusedRequest: if a caller who is not an administrator overrides the checks.
+    :raises RefusedRequest: if the request overrides the checks of requirements, and the caller is
+        not an administrator.
     """
-    caller = Caller(req.context, request_reading.overrides_checks(req))
+    keep_headers(req)
+    return in_context(req.context)
+
+
+def keep_headers(req: webob.Request) -> None:
+    """Store headers of a request in its context, for checks in Glance's database layer."""
+    unchanged = req.headers.get(preconditions.HEADER, "")
+    internals.keep_headers(req.context, request_reading.overrides_checks(req), unchanged)
+
+
+def in_context(context: Any) -> Caller:
+    """Return the caller of a request, given Glance's context of the request.
+
+    :raises RefusedRequest: if the request overrides the checks of requirements, and the caller is
+        not an administrator.
+    """
+    caller = Caller(context, internals.is_override(context))
     if caller.overrides and not caller.viewer.is_admin:
         raise forbidden("only an administrator may override the checks of requirements")
     return caller

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: several stored archives at once; see ``service/batches.py``."""
+"""The resource ``archives``: download several archives at once; see ``service/batches.py``."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Send the archives of packages, each named by the id of its image."""
+    """Answer with the archives of the requested packages, each under the id of its image."""
     ids = list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
     return batches.respond(_downloadable(callers.of(req), ids))
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``deletions``: which versions a project cannot publish again.
+"""The resource ``deletions``: lists the versions that a project cannot publish again.
 
 The id of an image follows from project, name and version. Glance keeps the row of a deleted
-release, so nobody gets the id again before that row is purged. Glance's own API does not show
-deleted images. A deleted draft leaves no row.
+release, so no new image can have this id until an administrator purges the row. Glance's own API
+does not show deleted images. A deleted draft leaves no row.
 """
 
 import webob
@@ -21,7 +21,7 @@ from glare_murano.service.refusals import bad_request
 def find(req: webob.Request) -> webob.Response:
     """List the packages of a request that the caller's project cannot publish again.
 
-    :raises RefusedRequest: for versions that are not valid.
+    :raises RefusedRequest: if a version is not valid.
     """
     packages = request_reading.read_body(req, schemas.DELETIONS)["packages"]
     # All ids are of the caller's project, so that the answer reveals nothing about other projects.

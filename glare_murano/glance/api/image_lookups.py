@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resources ``dependencies`` and ``subclasses``, from Glance's database."""
+"""The resources that are answered from Glance's database: dependencies, subclasses and lists."""
 
+import functools
+from collections.abc import Collection
 from typing import Any
 
 import webob
 from oslo_log import log as logging
 from sqlalchemy.engine import Connection
 
-from glare_murano import wire
-from glare_murano.glance import internals
+from glare_murano import fields, images, inheritance, resolver, wire
+from glare_murano.budget import Budget
+from glare_murano.glance import image_policies, internals
 from glare_murano.glance.api import callers
-from glare_murano.glance.db.glance_database import GlanceDatabase, UnreadablePackages
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import (
+    GlanceDatabase,
+    UnreadablePackages,
+    readable_fields,
+)
 from glare_murano.glance.options import SETTINGS
-from glare_murano.service import dependencies, request_reading, schemas, subclass_pages
+from glare_murano.service import (
+    budgets,
+    dependencies,
+    json_encoding,
+    package_pages,
+    subclass_pages,
+)
 from glare_murano.service.database import Viewer
 
 LOG = logging.getLogger(__name__)
@@ -21,20 +35,23 @@ LOG = logging.getLogger(__name__)
 
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with the closure of its requirements."""
-    query = dependencies.read_query(request_reading.read_body(req, schemas.QUERY))
-    if query.package is not None:
-        callers.of(req).check_archive(query.package)
-    with internals.reading() as connection:
-        answer = _resolve(connection, callers.of(req).viewer, query)
-    return webob.Response(json=answer)
+    with budgets.of_query(SETTINGS, resolver.REMEDY) as budget:
+        query = dependencies.read_query(req, budget)
+        if query.package is not None:
+            callers.of(req).check_archive(query.package)
+        with internals.reading() as connection:
+            answer = _resolve(connection, callers.of(req).viewer, query, budget)
+        return json_encoding.respond(wire.answer_to_json(answer, budget), budget)
 
 
-def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
+def _resolve(
+    connection: Connection, viewer: Viewer, query: wire.Query, budget: Budget
+) -> wire.Answer:
     """Resolve a query, and leave out unreadable packages."""
     left_out: set[str] = set()
     # The loop ends, since packages that are left out are not found again.
     while True:
-        database = GlanceDatabase(connection, viewer, left_out)
+        database = GlanceDatabase(connection, viewer, budget, left_out)
         try:
             return dependencies.resolve(query, database, SETTINGS)
         except UnreadablePackages as error:
@@ -45,7 +62,49 @@ def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[
 def list_subclasses(req: webob.Request) -> webob.Response:
     """List the subclasses of a class, with their packages, a page at a time."""
     parameters = subclass_pages.read_parameters(req)
-    with internals.reading() as connection:
-        database = GlanceDatabase(connection, callers.of(req).viewer)
-        page = subclass_pages.find(req, parameters, database, SETTINGS)
-    return webob.Response(json=page)
+    with budgets.of_query(SETTINGS, inheritance.REMEDY) as budget:
+        with internals.reading() as connection:
+            database = GlanceDatabase(connection, callers.of(req).viewer, budget)
+            page = subclass_pages.find(req, parameters, database, SETTINGS)
+        return json_encoding.respond(page, budget)
+
+
+def list_packages(req: webob.Request) -> webob.Response:
+    """List packages, a page at a time."""
+    request, caller = package_pages.read_parameters(req), callers.of(req)
+    with budgets.of_query(SETTINGS, package_pages.REMEDY) as budget:
+        with internals.reading() as connection:
+            database = GlanceDatabase(connection, caller.viewer, budget)
+            read = functools.partial(_read_fields, caller, connection, budget)
+            page = package_pages.list_packages(req, request, database, SETTINGS, read)
+        return json_encoding.respond(page, budget)
+
+
+def _read_fields(
+    caller: callers.Caller, connection: Connection, budget: Budget, ids: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the fields of packages by id; leave out images that Glance does not show."""
+    rows = {
+        row.id: row
+        for row in image_rows.find(connection, ids, caller.viewer.project_id)
+        if caller.may(row, image_policies.GET_IMAGE)
+    }
+    properties = {id_: row.properties for id_, row in rows.items()}
+    watched = budget.watch(properties.items(), package_pages.STEP)
+    found = dict(readable_fields(watched, package_pages.FIELDS))
+    for id_, of_package in found.items():
+        attributes = rows[id_].attributes
+        of_package |= {name: attributes[name] for name in ("created_at", "updated_at")}
+        if digest := properties[id_].get(images.SHA256):
+            of_package[fields.ARCHIVE] = {"sha256": digest, "size": attributes["size"]}
+    return found
+
+
+def list_categories(req: webob.Request) -> webob.Response:
+    """List the categories of packages."""
+    selection, viewer = package_pages.read_statuses(req), callers.of(req).viewer
+    with budgets.of_query(SETTINGS, package_pages.CATEGORIES_REMEDY) as budget:
+        with internals.reading() as connection:
+            database = GlanceDatabase(connection, viewer, budget)
+            found = package_pages.list_categories(selection, database)
+        return json_encoding.respond(found, budget)

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: publish packages, and make them public, all or none.
+"""The resource ``publications``: publishes packages, and makes them public.
 
-Glance activates each imported image, but the package is a release only after its publication.
-One transaction changes all packages, and is rolled back if a check fails. So packages may
-require each other, and no reader sees some of them without the others.
+Glance activates each imported image, but the package becomes a release only by its publication.
+One transaction changes all packages of a request, and is rolled back if a check fails. So the
+packages may require each other, and no reader sees some of them without the others.
 """
 
 import contextlib
 import dataclasses
 import datetime
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
 import webob
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
 from glare_murano.glance import image_events, image_policies, internals
-from glare_murano.glance.api import callers
+from glare_murano.glance.api import callers, image_changes
 from glare_murano.glance.db import image_rows
-from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_rows import ImageRow, check_imported
+from glare_murano.glance.options import SETTINGS
 from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.release_changes import ReleaseChange
 
 # The problems of a publication, in the order of the checks.
 _Problems = list[RefusedRequest]
@@ -30,32 +31,34 @@ _Problems = list[RefusedRequest]
 
 @dataclasses.dataclass(frozen=True)
 class Publication:
-    """A package of a publication, after its change.
+    """A package in a request for publication.
 
-    :param actions: which of ``activate`` and ``publish`` were necessary.
+    :param before: the package before its change.
+    :param row: the package after its change.
+    :param actions: the necessary changes: ``activate`` (make the draft a release), ``publish``
+        (make the package public), or both; empty if nothing changes.
     """
 
+    before: ImageRow
     row: ImageRow
     actions: tuple[str, ...]
 
-
-class _DryRun(Exception):
-    """The end of a dry run, which rolls back a publication that has passed its checks."""
-
-    def __init__(self, publications: list[Publication]) -> None:
-        self.publications = publications
+    @property
+    def change(self) -> ReleaseChange:
+        """The change, in the form that the checks read."""
+        return ReleaseChange(self.before, self.row, self.before.state, self.row.state)
 
 
 def publish(req: webob.Request) -> webob.Response:
-    """Publish packages, and make them public, all or none; only check them in a dry run."""
+    """Publish all packages of a request or none, and make them public if requested.
+
+    A dry run checks the packages, and changes nothing.
+    """
     body = request_reading.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     visibility = body["visibility"]
-    try:
-        published = internals.retry(lambda: _publish(req, ids, visibility, is_dry_run))
-    except _DryRun as done:
-        published = done.publications
-    else:
+    published = internals.retry(lambda: _publish(req, ids, visibility, is_dry_run))
+    if not is_dry_run:
         internals.notify(each.row.id for each in published if each.actions)
         for each in published:
             for action in each.actions:
@@ -83,25 +86,26 @@ def _publish(
     # Policies may query other services, so they are checked before the images are locked.
     with internals.reading() as connection:
         rows = image_rows.find(connection, ids, caller.viewer.project_id)
-        becoming_public = [row for row in rows if _becomes_public(row, visibility)]
-        namesakes = image_rows.find_namesakes(connection, becoming_public)
+        stored = image_rows.find_locations(connection, ids)
     found = _permitted(caller, ids, rows, visibility, problems)
-    with internals.writing() as connection:
-        # Two packages of one name and version must not become public at the same time.
-        image_rows.lock(connection, {*(row.id for row in found), *namesakes})
-        if (
-            image_rows.find(connection, [row.id for row in found], caller.viewer.project_id)
-            != found
-        ):
+    with _collected(problems):
+        _check_data(found, stored)
+    published = [_changed(row, visibility, problems) for row in found]
+    changes = [each.change for each in published if each.actions]
+
+    def find(connection: Connection) -> list[ReleaseChange]:
+        before = [each.before for each in published if each.actions]
+        wanted = [row.id for row in before]
+        if image_rows.find(connection, wanted, caller.viewer.project_id) != before:
             raise internals.ImagesBusy
-        with _collected(problems):
-            _check_data(connection, found)
-        published = [_change(connection, row, visibility, problems) for row in found]
-        _check(connection, caller, published, problems)
-        if problems:
-            raise RefusedRequest(problems[0].status, "\n".join(map(str, problems)))
-        if is_dry_run:
-            raise _DryRun(published)
+        _check_data(before, image_rows.find_locations(connection, wanted))
+        return changes
+
+    transaction = image_changes.Transaction(caller, changes, find, problems)
+    if changes and not is_dry_run:
+        with transaction.begin() as connection:
+            for each in published:
+                _save(connection, each)
     return published
 
 
@@ -112,7 +116,10 @@ def _permitted(
     visibility: str,
     problems: _Problems,
 ) -> list[ImageRow]:
-    """Return the packages that the caller sees and owns; check their names and the policies."""
+    """Return the packages that the caller sees and owns; check their names and the policies.
+
+    :param problems: failed checks are added to this list.
+    """
     by_id = {row.id: row for row in rows}
     actions = [image_policies.MODIFY_IMAGE]
     if visibility == "public":
@@ -135,10 +142,11 @@ def _becomes_public(row: ImageRow, visibility: str) -> bool:
     return visibility == "public" and row.visibility != "public"
 
 
-def _change(
-    connection: Connection, row: ImageRow, visibility: str, problems: _Problems
-) -> Publication:
-    """Change a package, and return the changed package."""
+def _changed(row: ImageRow, visibility: str, problems: _Problems) -> Publication:
+    """Return a package with the changes that its publication needs.
+
+    :param problems: a refusal of the package is added to this list.
+    """
     with _collected(problems):
         _check_state(row, visibility)
     is_needed = {
@@ -149,17 +157,31 @@ def _change(
     if is_needed["activate"]:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         properties[images.PUBLISHED] = now
-        image_rows.set_property(connection, row.id, images.PUBLISHED, now)
     if is_needed["publish"]:
         attributes["visibility"] = visibility
-        image_rows.make_public(connection, row.id)
     actions = tuple(action for action in is_needed if is_needed[action])
-    return Publication(ImageRow(attributes, properties), actions)
+    return Publication(row, ImageRow(attributes, properties), actions)
 
 
-def _check_data(connection: Connection, rows: Collection[ImageRow]) -> None:
-    """Check that active packages still have their data: Glance deletes data before rows."""
-    stored = image_rows.find_locations(connection, [row.id for row in rows])
+def _save(connection: Connection, publication: Publication) -> None:
+    row = publication.row
+    if "activate" in publication.actions:
+        published = row.properties[images.PUBLISHED]
+        image_rows.set_property(connection, row.id, images.PUBLISHED, published)
+        image_rows.delete_property(connection, row.id, internals.DELETION)
+    if "publish" in publication.actions:
+        image_rows.make_public(connection, row.id)
+
+
+def _check_data(rows: Iterable[ImageRow], stored: Container[str]) -> None:
+    """Check that active packages still have their data.
+
+    An interrupted deletion leaves a package without data: Glance deletes the data of an image
+    before its row.
+
+    :param stored: the ids of the images that have data.
+    :raises RefusedRequest: if a package has lost its data.
+    """
     for row in rows:
         if row.status == images.ACTIVE and row.id not in stored:
             raise conflict(
@@ -170,39 +192,13 @@ def _check_data(connection: Connection, rows: Collection[ImageRow]) -> None:
 
 def _check_state(row: ImageRow, visibility: str) -> None:
     check_imported(row)
+    if row.is_being_deleted:
+        raise conflict(
+            f"another request is deleting {row} ({row.id}); if it was interrupted, delete the "
+            f"package again, or publish it after {SETTINGS['import_timeout']} seconds"
+        )
     if visibility == "private" and row.visibility == "public" and row.is_published:
         raise conflict(f"{row} is public, and cannot become private again")
-
-
-def _check(
-    connection: Connection,
-    caller: callers.Caller,
-    published: Iterable[Publication],
-    problems: _Problems,
-) -> None:
-    """Check the changed packages against each other, and against all other packages."""
-    database = GlanceDatabase(connection, caller.viewer)
-    checks = caller.checks(database)
-    activated = [each.row for each in published if "activate" in each.actions]
-    # The image of a draft may be public already.
-    public = [each.row for each in published if each.actions and each.row.visibility == "public"]
-    with _collected(problems):
-        checks.check_activation(activated)
-    with _collected(problems):
-        checks.check_publication(public)
-    for row in public:
-        with _collected(problems):
-            check_unique(database, row)
-
-
-def check_unique(database: GlanceDatabase, row: ImageRow) -> None:
-    """Check that no other package of the same name and version is public.
-
-    :raises RefusedRequest: if another such package is public.
-    """
-    for record in database.find_public([row.name]):
-        if record.id != row.id and str(record) == str(row):
-            raise conflict(f"another {row} is public already")
 
 
 @contextlib.contextmanager

@@ -2,19 +2,21 @@
 
 """The filter that checks changes of packages through Glance's own API, and sends notifications.
 
-The filter stands behind ``context`` in Glance's pipeline. The checked requests delete,
-deactivate, reactivate or publicize a package, or hide a package from projects that can see it;
-``image_staging`` checks those that stage or import its data. Requests for other images, and
-requests that Glance itself refuses, pass unchanged. A request to change an image's id is refused,
-since Glance would write over another image.
+The filter stands behind ``context`` in Glance's pipeline. ``image_removals``
+handles deletions, and ``image_staging`` handles requests that stage or import data. Requests for
+other images, and requests that Glance itself refuses, pass unchanged. The filter refuses a patch
+that sets ``image_id``, since Glance would write the changes to the image with that id.
 
-New images are checked below Glance's API, so that no request and no task avoids the check. The
-id of a package belongs to one project, name and version: no other image can have it.
+The filter also installs checks in Glance's database layer, which every request and every task
+passes. They check changes of the visibility, the status and the members of a package (see
+``image_changes``), and new images. The id of a package belongs to one project, name and version,
+so no other image can have this id.
 
-All refusals are answered in one form, also those below Glance's API.
+All refusals, including those of the database layer, are answered in the same form.
 """
 
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -24,23 +26,21 @@ import webob
 from oslo_log import log as logging
 from webob import dec
 
-from glare_murano import images
-from glare_murano.glance import image_events, image_policies, internals, start_checks
-from glare_murano.glance.api import callers, image_publications, image_staging
+from glare_murano import fields, images
+from glare_murano.glance import image_events, internals, start_checks
+from glare_murano.glance.api import callers, image_changes, image_removals, image_staging
 from glare_murano.glance.db import image_rows
-from glare_murano.glance.db.glance_database import GlanceDatabase
-from glare_murano.glance.db.image_queries import SHARED
 from glare_murano.glance.db.image_rows import ImageRow
-from glare_murano.package.errors import shown
+from glare_murano.package.errors import InvalidName, shown
+from glare_murano.package.manifest import check_fqn
 from glare_murano.service import notifications, refusals, request_reading
-from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
+from glare_murano.service.refusals import RefusedRequest, bad_request, forbidden, not_found
 
 LOG = logging.getLogger(__name__)
 
 _Body = TypeVar("_Body", list[Any], dict[str, Any])
 
 _PATH = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)(?:/actions/(deactivate|reactivate))?/?\Z")
-_MEMBER = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)/members/([^/]+)/?\Z")
 _IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
 # The ids of packages, as ``images.image_id`` writes them.
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -49,21 +49,8 @@ _DELETED = "deleted"
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
 # The status of the image afterwards -> the verb of the notification.
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
-# The status of the image afterwards -> the policy.
-_POLICIES = {
-    _DELETED: image_policies.DELETE_IMAGE,
-    images.DEACTIVATED: image_policies.DEACTIVATE,
-    images.ACTIVE: image_policies.REACTIVATE,
-}
-# The method of a request that changes a member of an image -> the policy.
-_MEMBER_POLICIES = {
-    "DELETE": image_policies.DELETE_MEMBER,
-    "PUT": image_policies.MODIFY_MEMBER,
-}
-# The statuses of members that have not accepted an image.
-_OFFERED = ("pending", "rejected")
-# Attributes whose changes are checked; ``internals`` refuses a new name or owner for a package.
-_CHECKED = ("name", "owner", "visibility")
+# Attributes whose refused changes are notified.
+_NOTIFIED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
 _ID_ATTRIBUTE = "image_id"
 # The content type of a patch -> the keys with which an operation names an attribute.
@@ -78,34 +65,41 @@ class ImageRequestFilter:
 
     def __init__(self, application: Any) -> None:
         self._application = application
-        internals.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
-        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
+        internals.log_lost_tasks()
+        internals.repeat_whole_transactions()
+        own = (internals.CLAIM, internals.DELETION)
+        internals.keep_properties_through_saves([*own, *images.PROPERTIES])
+        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT, image_changes.save)
+        internals.guard_members(images.CONTAINER_FORMAT, image_changes.change_member)
         internals.read_protections_in_turn()
         internals.check_new_images(_check_new)
         internals.hide_markers()
         internals.keep_drafts_from_cache(_is_draft)
-        internals.remove_drafts_for_good(images.CONTAINER_FORMAT, images.PUBLISHED)
+        internals.guard_deletions(lambda properties: bool(properties.get(images.PUBLISHED)))
+        internals.remove_drafts_for_good(images.CONTAINER_FORMAT, image_rows.was_published)
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> type["ImageRequestFilter"]:
-        """Return the filter, for paste.deploy.
+        """Return the class of the filter, for paste.deploy.
 
-        :raises RuntimeError: if a setting is missing, so that Glance does not start.
+        :raises RuntimeError: if a setting of Glance is missing, so that Glance does not start.
         """
         start_checks.check()
         return cls
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request, and pass it on; answer a refusal as JSON."""
+        """Check a request and pass it on to Glance; answer a refused request with JSON."""
         try:
             response = self._respond(req, internals.routed_path(req.path_info))
+            _raise_refusal(req, response)
         except RefusedRequest as refusal:
             return _answer(req, refusal)
-        below = internals.find_refusal(req.context)
-        return _answer(req, below) if below and notifications.is_refusal(response) else response
+        return response
 
     def _respond(self, req: webob.Request, path: str) -> webob.Response:
+        if request_reading.has_nul(req.environ):
+            raise bad_request("the URL contains the character NUL (%00)")
         if (package := image_staging.find_open(req)) is not None:
             return image_staging.pass_on(req, package, self._application)
         found, image = _PATH.match(path), _IMAGE.match(path)
@@ -113,35 +107,56 @@ class ImageRequestFilter:
             return req.get_response(self._application)
         try:
             _check_spelling(image[1])
-            if member := _MEMBER.match(path):
-                _check_member(req, member[1], member[2])
+            callers.keep_headers(req)
             if found and (changes := _changes(req, found[2])):
-                return self._change(req, found[1], changes)
+                response = self._change(req, found[1], changes)
+            else:
+                response = req.get_response(self._application)
+            _raise_refusal(req, response)
         except RefusedRequest as refusal:
             image_events.send_refusal(req, refusal.status, str(refusal), [image[1]])
             raise
-        return req.get_response(self._application)
+        return response
 
     def _change(
         self, req: webob.Request, image_id: str, changes: Mapping[str, Any]
     ) -> webob.Response:
-        """Pass on a request to change an image; send a notification if it is a package.
+        """Pass on a request to change an image; send a notification if the image is a package.
 
-        :raises RefusedRequest: if the change is refused.
+        :param changes: the attributes that the request changes, with their new values.
+        :raises RefusedRequest: if a check of this project refuses the change.
         """
         caller = callers.of(req)
         row = caller.find_package(image_id)
         if row is None:
             return req.get_response(self._application)
         changed = dataclasses.replace(row, attributes={**row.attributes, **changes})
-        _check(caller, row, changed)
-        response = req.get_response(self._application)
+        response = self._pass_on(req, caller, row, changed)
+        _raise_refusal(req, response)
         if notifications.is_refusal(response):
             status = response.status_code
             image_events.send_refusal(req, status, response.status, [row.id])
         elif verb := _verb(row, changed):
             image_events.send(req.context, verb, changed)
         return response
+
+    def _pass_on(
+        self, req: webob.Request, caller: callers.Caller, row: ImageRow, changed: ImageRow
+    ) -> webob.Response:
+        pass_on = functools.partial(req.get_response, self._application)
+        if changed.status == _DELETED:
+            return image_removals.delete(caller, row, pass_on)
+        return pass_on()
+
+
+def _raise_refusal(req: webob.Request, response: webob.Response) -> None:
+    """Raise the refusal of a check in Glance's database layer, if Glance answers with an error.
+
+    Glance's own answer would be a web page, without the form of other refusals.
+    """
+    refusal = internals.find_refusal(req.context)
+    if refusal and notifications.is_refusal(response):
+        raise refusal
 
 
 def _verb(row: ImageRow, changed: ImageRow) -> str | None:
@@ -154,30 +169,33 @@ def _verb(row: ImageRow, changed: ImageRow) -> str | None:
 
 
 def _check_spelling(image_id: str) -> None:
-    """Check the letter case of a package's id in a request.
+    """Check that a request has the id of a package in lower case, as it is stored.
 
-    MariaDB finds an image by its id in any case, but a store of files does not.
+    MariaDB ignores case and accents when it finds an image by its id, but a store of files does
+    not. The answer does not depend on the database, so it does not show whether the package exists.
 
-    :raises RefusedRequest: if the case differs from that of the image's id.
+    :raises RefusedRequest: if the id is that of a package in another spelling.
     """
     if _ID.fullmatch(image_id):
         return
-    image = image_rows.find_image(image_id)
-    if image and image.is_package and image.id != image_id:
+    if images.is_package_id(image_id) or not image_id.isascii():
         raise not_found(f"No image found with ID {image_id}")
 
 
 def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
-    """Return a refusal as JSON that python-glanceclient and keystoneauth can both read."""
+    """Return the response for a refusal, as JSON that python-glanceclient and keystoneauth read."""
     LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
     error = refusals.document(refusal.status, str(refusal))["error"]
     return webob.Response(status=refusal.status, json={"error": {"code": refusal.status, **error}})
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
-    """Return the attributes that a request changes, with their new values.
+    """Return those attributes that a request changes and a notification may report.
 
-    :raises RefusedRequest: if the id is changed, since Glance would write over another image.
+    :param action: ``deactivate`` or ``reactivate`` from the URL; None for the image itself.
+    :returns: the attributes, with their new values.
+    :raises RefusedRequest: if the request changes the id, since Glance would write over another
+        image.
     """
     method = internals.routed_method(req)
     if method == "DELETE" and not action:
@@ -197,7 +215,7 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
                 values[path.strip("/").strip()] = operation.get("value")
     if _ID_ATTRIBUTE in values:
         raise forbidden("the id of an image cannot be changed")
-    return {name: values[name] for name in _CHECKED if name in values}
+    return {name: values[name] for name in _NOTIFIED if name in values}
 
 
 def _parsed(body: bytes, kind: type[_Body]) -> _Body:
@@ -219,7 +237,8 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
 
     An image has the id of a package if, and only if, it has the container format of packages.
 
-    :raises RefusedRequest: if the image has another id, or if its name belongs to others.
+    :raises RefusedRequest: if the image does not have the id that follows from its project, name
+        and version, if it is not a package but has the id of one, or if its name belongs to others.
     """
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:
@@ -229,12 +248,23 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
                 f"format {images.CONTAINER_FORMAT}; choose another id, or none"
             )
         return
+    if not row.owner:
+        raise forbidden(
+            f"image {row.id}: a package belongs to a project, since its id follows from its "
+            f"project, its name and its version; create the image with an owner"
+        )
     version = properties.get(images.OWN_VERSION)
     if not version:
         raise forbidden(
             f"image {row.id}: a package needs the property {images.OWN_VERSION}, since its id "
             f"follows from its project, its name and its version"
         )
+    try:
+        check_fqn(row.name, fields.MAX_NAME)
+    except InvalidName as error:
+        raise forbidden(
+            f"image {row.id}: the name of a package is its FullName: {error}"
+        ) from error
     expected = images.image_id(row.owner, row.name, version)
     if row.id != expected:
         raise forbidden(
@@ -242,69 +272,3 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
             f"{expected}; create the image with this id"
         )
     callers.Caller(context, overrides=False).check_names(row)
-
-
-def _check_member(req: webob.Request, image_id: str, project_id: str) -> None:
-    """Check the dependents of a shared package before a project loses the package.
-
-    :raises RefusedRequest: if only this package satisfies requirements in the project.
-    """
-    method = internals.routed_method(req)
-    if method not in _MEMBER_POLICIES or (method == "PUT" and not _is_offered(req)):
-        return
-    caller = callers.of(req)
-    row = caller.find_package(image_id)
-    if row is None or not row.is_release or row.visibility != SHARED:
-        return
-    with internals.reading() as connection:
-        leaving = image_rows.find_accepted(connection, row.id, project_id)
-        if caller.may_change_members(row, _MEMBER_POLICIES[method], leaving):
-            database = GlanceDatabase(connection, caller.viewer)
-            keeping = database.find_members([row.id]).get(row.id, set()) - leaving
-            caller.checks(database).check_hiding(row, keeping)
-
-
-def _is_offered(req: webob.Request) -> bool:
-    """Return whether a request sets a member's status to one in ``_OFFERED``."""
-    request_reading.allow_chunks(req)
-    request_reading.check_body(req)
-    return _parsed(req.body, dict).get("status") in _OFFERED
-
-
-def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
-    """Check a change of a package, unless the change is refused later anyway.
-
-    :raises RefusedRequest: if a check fails.
-    """
-    is_same = (row.name, row.owner) == (changed.name, changed.owner)
-    is_patch = changed.status == row.status
-    action = image_policies.MODIFY_IMAGE if is_patch else _POLICIES[changed.status]
-    if not is_same or not row.is_published or not caller.may_change(row, action):
-        return
-    is_public = row.visibility != changed.visibility == "public"
-    if is_public and not caller.may(row, image_policies.PUBLICIZE_IMAGE):
-        return
-    with internals.reading() as connection:
-        _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)
-
-
-def _check_row(
-    caller: callers.Caller, database: GlanceDatabase, row: ImageRow, changed: ImageRow
-) -> None:
-    """Compare a package before and after a change, and run the checks that are needed."""
-    checks = caller.checks(database)
-    was_public, is_public = (each.visibility == "public" for each in (row, changed))
-    if row.is_release and not changed.is_release:
-        checks.check_removal(row)
-    if row.is_release and changed.is_release and not is_public:
-        is_shared = changed.visibility == SHARED
-        members = database.find_members([row.id]).get(row.id, ()) if is_shared else ()
-        checks.check_hiding(row, members)
-    is_new = changed.is_release and not row.is_release
-    if is_new or (is_public and not was_public):
-        caller.check_names(changed)
-    if is_new:
-        checks.check_activation([changed])
-    if is_public and changed.is_valid and (is_new or not was_public):
-        checks.check_publication([changed])
-        image_publications.check_unique(database, changed)

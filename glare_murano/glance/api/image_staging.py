@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The staging and the import of a package, even after a process was killed.
+"""Checks of requests to stage or import the data of a package.
 
-The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
-image must not stay in a state in which Glance refuses to stage its data:
+The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So this
+module keeps an image from a state in which Glance would always refuse to stage its data:
 
 * Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
   This module refuses the second request, and removes such data before each staging.
@@ -37,7 +37,8 @@ _BEGUN = (internals.UPLOADING, internals.IMPORTING)
 def find_open(req: webob.Request) -> ImageRow | None:
     """Return the package whose data a request stages or imports, if the caller may do so.
 
-    :returns: None for any other request, and for a package with data, which never changes.
+    :returns: the package. None for any other request, and for a package that has its data already:
+        stored data never changes.
     """
     path = _PATH.fullmatch(internals.routed_path(req.path_info))
     if path is None or internals.routed_method(req) != _METHODS[path[2]]:
@@ -48,9 +49,11 @@ def find_open(req: webob.Request) -> ImageRow | None:
 
 
 def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
-    """Let Glance stage or import the data of a package, unless another request does so.
+    """Pass a request on to Glance, to stage or import the data of a package.
 
-    :raises RefusedRequest: if another request does so, or has deleted the package.
+    :param application: Glance's application.
+    :raises RefusedRequest: if another request stages or imports the data at the same time, or has
+        deleted the package.
     """
     is_staging = internals.routed_method(req) == _METHODS["stage"]
     if is_staging:
@@ -71,7 +74,7 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
 
 
 def _remove_staged(image_id: str) -> None:
-    """Remove the data that an earlier request has left behind."""
+    """Remove the staged data that an earlier request has left behind."""
     image = image_rows.find_image(image_id)
     if image and image.status == internals.QUEUED:
         internals.staged_file(image_id).unlink(missing_ok=True)
@@ -89,7 +92,10 @@ def _claimed(image: ImageRow) -> RefusedRequest:
 
 
 def _cancel_killed(image: ImageRow) -> None:
-    """Cancel the staging or the import of a package if its process was killed."""
+    """Cancel the staging or the import of a package if its process was probably killed.
+
+    That is so after ``import_timeout`` seconds without progress.
+    """
     if internals.CLAIM not in image.properties and image.status not in _BEGUN:
         return
     progress = internals.find_task_progress(image.properties) or image.updated_at

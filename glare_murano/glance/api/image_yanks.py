@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``: yank a package for a reason, or end its yank.
+"""The resource ``yanks``: yanks a package for a reason, or ends its yank.
 
-The reason is a property that only the server can write: Glance's API refuses it to the owner.
+A yanked package satisfies only pins and ranges that are exactly its version. The reason is a
+property of the image. Only the server writes this property: Glance's API refuses the owner's
+changes of it.
 """
 
 import webob
+from sqlalchemy.engine import Connection
 
 from glare_murano import images
 from glare_murano.glance import image_events, image_policies, internals
-from glare_murano.glance.api import callers
+from glare_murano.glance.api import callers, image_changes
 from glare_murano.glance.db import image_rows
-from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_rows import ImageRow, check_imported
 from glare_murano.service import notifications, request_reading, schemas
 from glare_murano.service.refusals import warn
+from glare_murano.service.release_changes import ReleaseChange
 
 
 def yank(req: webob.Request) -> webob.Response:
-    """Yank a package, or end its yank with an empty reason."""
+    """Yank a package for the reason in a request; an empty reason ends the yank."""
     body = request_reading.read_body(req, schemas.YANK)
     caller, reason = callers.of(req), body["reason"]
-    row = internals.retry(lambda: _yank(caller, body["id"], reason))
-    warning = ""
-    if reason and row.is_release and not row.properties.get(images.YANKED):
-        with internals.reading() as connection:
-            database = GlanceDatabase(connection, caller.viewer)
-            warning = caller.checks(database).warning_of_yank(row)
+    row, warning = internals.retry(lambda: _yank(caller, body["id"], reason))
     internals.notify([row.id])
     if reason != row.properties.get(images.YANKED, ""):
         image_events.send(req.context, notifications.yank_verb(reason), row)
@@ -36,9 +34,10 @@ def yank(req: webob.Request) -> webob.Response:
     return response
 
 
-def _yank(caller: callers.Caller, image_id: str, reason: str) -> ImageRow:
-    """Save the reason of a yank, and return the package as it was before.
+def _yank(caller: callers.Caller, image_id: str, reason: str) -> tuple[ImageRow, str]:
+    """Save the reason of a yank.
 
+    :returns: the package as it was before, and a warning for the caller, which may be empty.
     :raises RefusedRequest: if the caller or the state of the package does not allow a yank.
     :raises internals.ImagesBusy: if another request has changed the package meanwhile.
     """
@@ -47,12 +46,18 @@ def _yank(caller: callers.Caller, image_id: str, reason: str) -> ImageRow:
     caller.check_owner(row)
     caller.check_policy(row, image_policies.YANK)
     check_imported(row)
-    with internals.writing() as connection:
-        image_rows.lock(connection, [row.id])
+    is_yanked = bool(reason and not row.properties.get(images.YANKED))
+    changes = [ReleaseChange(row, row, row.state, row.state, is_yanked=is_yanked)]
+
+    def find(connection: Connection) -> list[ReleaseChange]:
         if image_rows.find(connection, [row.id], caller.viewer.project_id) != [row]:
             raise internals.ImagesBusy
+        return changes
+
+    transaction = image_changes.Transaction(caller, changes, find)
+    with transaction.begin() as connection:
         if reason:
             image_rows.set_property(connection, row.id, images.YANKED, reason)
         else:
             image_rows.delete_property(connection, row.id, images.YANKED)
-    return row
+    return row, transaction.warning

@@ -36,11 +36,10 @@ LOG = logging.getLogger(__name__)
 
 _MOUNT = "/murano"
 _FAILED = "the request failed in the service; see the log of the service"
-_BUSY = "other requests are changing these packages; try again"
 
 
 class RequestFilter:
-    """A filter that refuses malformed requests, lists the versions, and answers errors as JSON."""
+    """A filter that refuses malformed requests, lists API versions, and answers errors as JSON."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -58,7 +57,7 @@ class RequestFilter:
 
     def _respond(self, req: webob.Request) -> webob.Response:
         _check(req)
-        return discovery.show(req) or req.get_response(self._application)
+        return discovery.show(req, SETTINGS) or req.get_response(self._application)
 
 
 class PackageApplication:
@@ -98,8 +97,10 @@ def _handle(req: webob.Request) -> webob.Response:
 
 ROUTES: Routes = {
     wire.ARCHIVES_PATH: {"POST": image_archives.download},
+    wire.CATEGORIES_PATH: {"GET": image_lookups.list_categories},
     wire.DELETIONS_PATH: {"POST": image_deletions.find},
     wire.DEPENDENCIES_PATH: {"POST": image_lookups.resolve},
+    wire.PACKAGES_PATH: {"GET": image_lookups.list_packages},
     wire.PUBLICATIONS_PATH: {"POST": image_publications.publish},
     wire.SUBCLASSES_PATH: {"GET": image_lookups.list_subclasses},
     wire.YANKS_PATH: {"POST": image_yanks.yank},
@@ -132,7 +133,7 @@ def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.
         error = refusals.document(refusal.status, str(refusal))
         return _refuse(req, error, refusal.headers)
     except internals.ImagesBusy:
-        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY), {})
+        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, internals.BUSY), {})
     except Exception:
         LOG.exception("%s %s failed", req.method, req.path)
         error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glance's tables: statements to find packages, and rows of images to read, lock and change."""
+"""Access to Glance's tables: queries that find packages, and functions that change images."""

@@ -23,19 +23,29 @@ from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import images, wire
-from glare_murano.glance.db import image_queries
+from glare_murano.budget import Budget
+from glare_murano.glance.db import image_lists, image_queries
+from glare_murano.glance.db.image_tables import ACCEPTED
 from glare_murano.inheritance import ExtendingRecord
-from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano.package import GlareMuranoError, InvalidName, Version, parse_version
+from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import DRAFTED, Selection
 from glare_murano.service.database import (
     DependentsRecord,
     PackageMetadata,
     PackageRecord,
+    Reader,
     Viewer,
-    look_up,
 )
 
 LOG = logging.getLogger(__name__)
+
+_BY_NAME = "looking up packages by name"
+_METADATA = "reading metadata"
+_DEPENDENTS = "looking up dependents"
+_LISTING = "listing packages"
+_FIELDS = "reading the fields of packages"
 
 
 class UnreadablePackages(Exception):
@@ -56,17 +66,25 @@ class GlanceDatabase:
     """Glance's packages for one viewer, in the transaction of a connection."""
 
     def __init__(
-        self, connection: Connection, viewer: Viewer, left_out: Collection[str] = ()
+        self,
+        connection: Connection,
+        viewer: Viewer,
+        budget: Budget,
+        left_out: Collection[str] = (),
     ) -> None:
         """Prepare the queries.
 
+        :param budget: the time of the request.
         :param left_out: ids of packages to leave out; see ``UnreadablePackages``.
         """
         self.viewer = viewer
+        self.budget = budget
         self._left_out = left_out
-        self._connection = connection
+        self._reader = Reader(connection, budget)
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
+        # Shared package -> the projects with which it is shared, in any status.
+        self._members: dict[str, set[str]] = collections.defaultdict(set)
         # Why packages are yanked, read together with the packages: id -> reason, else empty.
         self._yanked: dict[str, str] = {}
 
@@ -78,10 +96,28 @@ class GlanceDatabase:
         A package with the visibility ``community`` is found only as ``package``.
         """
         project = self.viewer.project_id or ""
-        rows = self._look_up(self._usable(column), values, package=package, project=project)
-        for record in self._records(rows):
+        step = f"looking up packages by {column}"
+        rows = self._reader.look_up(
+            step, self._usable(column), values, package=package, project=project
+        )
+        for record in self._seen(self._records(rows), package):
             if record.status == images.ACTIVE or record.id == package:
                 yield self._with_visible_members(record)
+
+    def _seen(
+        self, records: Iterable[PackageRecord], package: str | None = None
+    ) -> Iterator[PackageRecord]:
+        """Yield the packages that the viewer sees, among those that ``_usable`` has found.
+
+        MariaDB also finds those of projects whose ids differ from the viewer's in case or accents.
+        """
+        for record in records:
+            is_open = record.visibility == "public" or (
+                record.visibility == image_queries.COMMUNITY and record.id == package
+            )
+            projects = {record.owner, *self._members.get(record.id, ())}
+            if is_open or self.viewer.is_admin or self.viewer.project_id in projects:
+                yield record
 
     def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
         """Return a package with only those members that Glance shows to the viewer."""
@@ -91,13 +127,14 @@ class GlanceDatabase:
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""
-        return self._records(self._look_up(image_queries.CANDIDATES, names))
+        return self._records(self._reader.look_up(_BY_NAME, image_queries.CANDIDATES, names))
 
-    def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find public packages by name, including deactivated ones."""
-        for record in self._records(self._look_up(image_queries.PUBLIC, names)):
-            if record.status != "drafted":
-                yield record
+    def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
+        """Find the packages, of any project, with one of several names and versions."""
+        wanted = set(keys)
+        names, versions = {key.fqn for key in wanted}, sorted({str(key.version) for key in wanted})
+        rows = self._reader.look_up(_BY_NAME, image_queries.NAMESAKES, names, versions=versions)
+        return (record for record in self._records(rows) if record.key in wanted)
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
         """Return the metadata of packages.
@@ -107,11 +144,11 @@ class GlanceDatabase:
         wanted = set(ids)
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         sizes = {}
-        for row in self._look_up(image_queries.METADATA, wanted):
+        for row in self._reader.look_up(_METADATA, image_queries.METADATA, wanted):
             found[row.image_id][row.name] = row.value
             sizes[row.image_id] = row.size
         read = {}
-        for id_, values in found.items():
+        for id_, values in self.budget.watch(found.items(), _METADATA):
             with contextlib.suppress(GlareMuranoError, KeyError):
                 read[id_] = PackageMetadata(
                     images.requirements(values.get(images.REQUIREMENTS, "{}")),
@@ -125,27 +162,71 @@ class GlanceDatabase:
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the requirements of packages."""
-        found = self._values(images.REQUIREMENTS, ids)
-        return dict(_readable(found, images.REQUIREMENTS))
+        step = "reading requirements"
+        found = self._values(step, images.REQUIREMENTS, ids)
+        return dict(_readable(self.budget.watch(found.items(), step), images.REQUIREMENTS))
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the reasons of yanked packages."""
         wanted = set(ids)
         unknown = wanted - self._yanked.keys()
-        read = {**self._yanked, **self._values(images.YANKED, unknown)}
+        found = self._values("looking up yanked packages", images.YANKED, unknown)
+        read = {**self._yanked, **found}
         return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Find the packages that define classes."""
         wanted = set(class_names)
-        for record, classes in self._listed(images.CLASSES, wanted, self._usable("id")):
+        step = "looking up classes"
+        for record, classes in self._listed_to_viewer(step, images.CLASSES, wanted):
             for name in wanted.intersection(classes):
                 yield name, record.id
+
+    def find_listed(
+        self, selection: Selection, names: Iterable[str] | None = None
+    ) -> Iterator[PackageRecord]:
+        """Find the packages in lists that may meet conditions."""
+        rows = self._list(image_lists.listed(selection, self.viewer, names))
+        for record in map(self._with_visible_members, self._records(rows)):
+            if selection.yanked in (None, bool(self._yanked[record.id])):
+                yield record
+
+    def find_names(
+        self,
+        selection: Selection,
+        limit: int,
+        *,
+        is_descending: bool,
+        first: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        """Find the names of packages in lists."""
+        statement = image_lists.sorted_names(
+            selection, self.viewer, is_descending=is_descending, first=first, after=after
+        )
+        return [row.name for row in self._list(statement.limit(limit))]
+
+    def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return fields of packages; leave out unreadable packages, and archives."""
+        wanted = list(ids)
+        stored = {each for name in names for each in images.property_names(name)}
+        properties: dict[str, dict[str, str]] = {id_: {} for id_ in wanted}
+        for row in self._reader.look_up(
+            _FIELDS, image_lists.PROPERTY_VALUES, wanted, names=list(stored)
+        ):
+            if row.name in stored:
+                properties[row.image_id][row.name] = row.value
+        found = dict(readable_fields(self.budget.watch(properties.items(), _FIELDS), names))
+        if columns := image_lists.COLUMNS.keys() & names:
+            for row in self._reader.look_up(_FIELDS, image_lists.ATTRIBUTES, found):
+                found[row.id] |= {name: row._mapping[name] for name in columns}
+        return found
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
         """Find packages that define direct subclasses of classes."""
         wanted = set(base_names)
-        for record, inherits in self._listed(images.INHERITS, wanted, self._usable("id")):
+        step = "looking up subclasses"
+        for record, inherits in self._listed_to_viewer(step, images.INHERITS, wanted):
             for base in wanted.intersection(inherits):
                 yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
 
@@ -154,14 +235,15 @@ class GlanceDatabase:
         requiring = self._requiring[name] = [
             (record, requirements[name])
             for record, requirements in self._listed(
-                images.REQUIREMENTS, {name}, image_queries.BY_ID
+                _DEPENDENTS, images.REQUIREMENTS, {name}, image_queries.BY_ID
             )
             if name in requirements and record.name != name and owner in (None, record.owner)
         ]
-        yield from {
+        groups = {
             DependentsRecord(range_, record.owner, record.visibility)
             for record, range_ in requiring
         }
+        yield from self.budget.watch(groups, _DEPENDENTS)
 
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
@@ -169,7 +251,7 @@ class GlanceDatabase:
         """Find the packages of a group of dependents that ``find_dependents`` has returned."""
         keys = (
             record.key
-            for record, range_ in self._requiring[name]
+            for record, range_ in self.budget.watch(self._requiring[name], _DEPENDENTS)
             if DependentsRecord(range_, record.owner, record.visibility) == group
         )
         return (key for key, _ in zip(keys, range(limit), strict=False))
@@ -179,35 +261,48 @@ class GlanceDatabase:
             column, self.viewer.is_admin, self.viewer.project_id is not None
         )
 
-    def _look_up(
-        self, statement: Any, values: Iterable[str], **parameters: str | None
-    ) -> Iterator[Row]:
-        return look_up(self._connection, statement, values, **parameters)
+    def _list(self, statement: Any) -> Iterator[Row]:
+        """Yield the rows of a statement for a list."""
+        return self._reader.read(_LISTING, statement, project=self.viewer.project_id or "")
 
-    def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
+    def _values(self, step: str, name: str, ids: Iterable[str]) -> dict[str, str]:
         """Return the values of a property, by the ids of images."""
-        rows = self._look_up(image_queries.VALUES, ids, property=name)
+        rows = self._reader.look_up(step, image_queries.VALUES, ids, property=name)
         return {row.image_id: row.value for row in rows if row.name == name}
 
     def _listed(
-        self, name: str, wanted: set[str], statement: Any
+        self, step: str, name: str, wanted: set[str], statement: Any
     ) -> Iterator[tuple[PackageRecord, Any]]:
         """Yield active packages whose list or mapping has a wanted name, and that list or mapping.
 
+        :param step: what the request does, for the message if its time is over.
         :param name: the property with the list or mapping.
         :param statement: finds the packages by their ids.
         """
         if not wanted:
             return
         # The database searches the text of the properties first, since few packages match.
-        found = self._connection.execute(image_queries.lists(wanted), {"property": name}).all()
-        texts = {row.image_id: row.value for row in found if row.name == name}
-        readable = _readable(texts, name)
+        texts = {
+            row.image_id: row.value
+            for statement in image_queries.lists(wanted)
+            for row in self._reader.read(step, statement, property=name)
+            if row.name == name
+        }
+        readable = _readable(self.budget.watch(texts.items(), step), name)
         values = {id_: value for id_, value in readable if not wanted.isdisjoint(value)}
-        rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
+        project = self.viewer.project_id or ""
+        rows = self._reader.look_up(step, statement, values, package=None, project=project)
         for record in self._records(rows):
             if record.status == images.ACTIVE:
                 yield record, values[record.id]
+
+    def _listed_to_viewer(
+        self, step: str, name: str, wanted: set[str]
+    ) -> Iterator[tuple[PackageRecord, Any]]:
+        """Yield the packages of ``_listed`` that the viewer sees."""
+        for record, found in self._listed(step, name, wanted, self._usable("id")):
+            for seen in self._seen([record]):
+                yield seen, found
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
         """Yield the valid packages among rows."""
@@ -215,10 +310,11 @@ class GlanceDatabase:
         members = self.find_members(
             row.id for row in rows if row.visibility == image_queries.SHARED
         )
-        for row in rows:
-            version = _version(row.version) if row.version_name == images.VERSION else None
-            is_valid = version and images.image_id(row.owner, row.name, version) == row.id
-            if version and is_valid and row.id not in self._left_out:
+        for row in self.budget.watch(rows, _BY_NAME):
+            imported = _valid(row, row.version) if row.version_name == images.VERSION else None
+            # Glance takes any name for a draft.
+            version = imported or (_valid(row, row.own_version) if _is_fqn(row.name) else None)
+            if version and row.id not in self._left_out:
                 is_yanked = row.yanked and row.yanked_name == images.YANKED
                 self._yanked[row.id] = row.yanked if is_yanked else ""
                 yield PackageRecord(
@@ -226,7 +322,7 @@ class GlanceDatabase:
                     PackageVersion(row.name, version),
                     row.owner,
                     row.visibility,
-                    _status(row),
+                    _status(row) if imported else DRAFTED,
                     frozenset(members.get(row.id, ())),
                     # The time is in the key, since a new image can get the id of a purged image.
                     f"{row.id} {row.created_at}" if _is_published(row) else "",
@@ -235,16 +331,33 @@ class GlanceDatabase:
     def find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
         """Return the projects that have accepted shared images, by image id."""
         found: dict[str, set[str]] = collections.defaultdict(set)
-        for row in self._look_up(image_queries.ACCEPTED_MEMBERS, ids):
-            found[row.image_id].add(row.member)
+        step = "looking up members"
+        for row in self._reader.look_up(step, image_queries.MEMBERS_OF, ids):
+            self._members[row.image_id].add(row.member)
+            if row.status == ACCEPTED:
+                found[row.image_id].add(row.member)
         return found
+
+
+def _valid(row: Row, text: str | None) -> Version | None:
+    """Return the version of a package, if its image still has the same name and owner."""
+    version = _version(text) if text else None
+    is_valid = version and row.owner and images.image_id(row.owner, row.name, version) == row.id
+    return version if is_valid else None
+
+
+def _is_fqn(name: str) -> bool:
+    try:
+        return bool(check_fqn(name))
+    except InvalidName:
+        return False
 
 
 def _status(row: Row) -> str:
     """Return the status of a package in Glare's terms: an active image may be a draft."""
-    if row.status != images.ACTIVE:
+    if row.status == images.DEACTIVATED:
         return images.DEACTIVATED
-    return images.ACTIVE if _is_published(row) else "drafted"
+    return images.ACTIVE if row.status == images.ACTIVE and _is_published(row) else DRAFTED
 
 
 def _is_published(row: Row) -> bool:
@@ -264,14 +377,28 @@ def _version(text: str) -> Version | None:
 _READ: dict[str, Callable[[str], Any]] = {
     images.REQUIREMENTS: images.requirements,
     images.CLASSES: images.classes,
-    images.INHERITS: lambda text: images.strings(text, images.INHERITS, dict),
+    images.INHERITS: images.inherits,
 }
 
 
-def _readable(texts: Mapping[str, str], name: str) -> Iterator[tuple[str, Any]]:
+def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, Any]]:
     """Yield the ids of images with their lists or mappings; leave out unreadable ones."""
-    for id_, text in texts.items():
+    for id_, text in texts:
         try:
             yield id_, _READ[name](text)
+        except GlareMuranoError as error:
+            LOG.warning("Image %s is left out: %s", id_, error)
+
+
+def readable_fields(
+    properties: Iterable[tuple[str, Mapping[str, str]]], names: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the ids of images with fields of their packages; leave out unreadable ones.
+
+    :param properties: the ids of images with all their properties.
+    """
+    for id_, of_image in properties:
+        try:
+            yield id_, images.fields_of(of_image, names)
         except GlareMuranoError as error:
             LOG.warning("Image %s is left out: %s", id_, error)

@@ -7,7 +7,7 @@ SQLAlchemy compiles each statement once.
 """
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,11 +19,15 @@ SHARED = "shared"
 
 # The most names for which the database searches properties with lists and mappings. A search for
 # more names takes longer than reading all these properties.
-_MAX_NAMES = 64
-_COMMUNITY = "community"
+MAX_NAMES = 64
+# The most names in one statement: the search takes time for each name, and only between statements
+# is the time of a request checked.
+_MAX_NAMES_AT_ONCE = 16
+COMMUNITY = "community"
 
 
-def _among(column: Any) -> Any:
+def among(column: Any) -> Any:
+    """Return the condition that a column has one of the values of a look-up."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
@@ -39,6 +43,7 @@ def _property(name: str, alias: str) -> tuple[Any, Any]:
 _version_table, _has_version = _property(images.VERSION, "version")
 _published_table, _has_published = _property(images.PUBLISHED, "published")
 _yanked_table, _is_yanked = _property(images.YANKED, "yanked")
+_own_version_table, _has_own_version = _property(images.OWN_VERSION, "own_version")
 
 _COLUMNS = (
     IMAGES.c.id,
@@ -54,15 +59,38 @@ _COLUMNS = (
     _yanked_table.c.value.label("yanked"),
     IMAGES.c.created_at,
 )
-# The packages of the catalogue whose archive was imported.
-_PACKAGES = (
-    sa.select(*_COLUMNS)
-    .select_from(
-        IMAGES.join(_version_table, _has_version)
-        .outerjoin(_published_table, _has_published)
-        .outerjoin(_yanked_table, _is_yanked)
-    )
-    .where(IMAGES.c.container_format == images.CONTAINER_FORMAT, IMAGES.c.deleted == sa.false())
+
+
+def is_package(table: Any) -> Any:
+    """Return the condition for images of packages.
+
+    :param table: the table of images, or an alias of it.
+    """
+    is_present = table.c.deleted == sa.false()
+    return sa.and_(table.c.container_format == images.CONTAINER_FORMAT, is_present)
+
+
+IS_PACKAGE = is_package(IMAGES)
+
+
+def _packages(source: Any, own_version: Any) -> Any:
+    """Return the statement for packages.
+
+    :param source: the table of images, joined with the versions.
+    :param own_version: the version that the owner has announced before the import.
+    """
+    joined = source.outerjoin(_published_table, _has_published)
+    joined = joined.outerjoin(_yanked_table, _is_yanked)
+    columns = (*_COLUMNS, own_version.label("own_version"))
+    return sa.select(*columns).select_from(joined).where(IS_PACKAGE)
+
+
+# The packages whose archive was imported.
+IMPORTED = _packages(IMAGES.join(_version_table, _has_version), sa.null())
+# All packages, also those without an archive.
+EVERY = _packages(
+    IMAGES.outerjoin(_version_table, _has_version).outerjoin(_own_version_table, _has_own_version),
+    _own_version_table.c.value,
 )
 
 
@@ -75,11 +103,11 @@ def _is_member(*conditions: Any) -> Any:
     )
 
 
-def _visible(is_admin: bool, has_project: bool) -> Any:
+def visible(is_admin: bool, has_project: bool) -> Any:
     """Return the condition for images in Glance's default list, which has no community images."""
     is_own = IMAGES.c.owner == sa.bindparam("project")
     if is_admin:
-        return sa.or_(IMAGES.c.visibility != _COMMUNITY, *[is_own] * has_project)
+        return sa.or_(IMAGES.c.visibility != COMMUNITY, *[is_own] * has_project)
     is_public = IMAGES.c.visibility == "public"
     if not has_project:
         return is_public
@@ -91,9 +119,9 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
     """Return the condition for images that Glance shows to those who know the id."""
     if is_admin:
         return sa.true()
-    is_open = IMAGES.c.visibility == _COMMUNITY
+    is_open = IMAGES.c.visibility == COMMUNITY
     is_offered = sa.and_(IMAGES.c.visibility == SHARED, _is_member())
-    return sa.or_(_visible(is_admin, has_project), is_open, *[is_offered] * has_project)
+    return sa.or_(visible(is_admin, has_project), is_open, *[is_offered] * has_project)
 
 
 @functools.lru_cache
@@ -105,49 +133,53 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
     is_listed = sa.and_(
         IMAGES.c.status == images.ACTIVE,
         _published_table.c.value.is_not(None),
-        _visible(is_admin, has_project),
+        visible(is_admin, has_project),
     )
     is_package = sa.and_(
         IMAGES.c.id == sa.bindparam("package"),
         IMAGES.c.status.in_([images.ACTIVE, images.DEACTIVATED]),
         _visible_by_id(is_admin, has_project),
     )
-    return _PACKAGES.where(_among(IMAGES.c[column]), sa.or_(is_listed, is_package))
+    return IMPORTED.where(among(IMAGES.c[column]), sa.or_(is_listed, is_package))
 
 
-def lists(names: Collection[str]) -> Any:
-    """Return the statement for lists and mappings that may contain one of the names.
+def lists(names: Collection[str]) -> Iterator[Any]:
+    """Yield statements for lists and mappings that may contain one of the names.
 
-    With too many names, the statement finds all lists and mappings.
+    With too many names, one statement finds all lists and mappings.
     """
-    if len(names) > _MAX_NAMES:
-        return _LISTS
-    found = (PROPERTIES.c.value.contains(f'"{name}"', autoescape=True) for name in names)
-    return _LISTS.where(sa.or_(*found))
+    if len(names) > MAX_NAMES:
+        yield _LISTS
+        return
+    found = [PROPERTIES.c.value.contains(f'"{name}"', autoescape=True) for name in sorted(names)]
+    for start in range(0, len(found), _MAX_NAMES_AT_ONCE):
+        yield _LISTS.where(sa.or_(*found[start : start + _MAX_NAMES_AT_ONCE]))
 
 
 # Active packages by name, of any project.
-CANDIDATES = _PACKAGES.where(_among(IMAGES.c.name), IMAGES.c.status == images.ACTIVE)
+CANDIDATES = IMPORTED.where(among(IMAGES.c.name), IMAGES.c.status == images.ACTIVE)
 
-# Public packages by name.
-PUBLIC = _PACKAGES.where(_among(IMAGES.c.name), IMAGES.c.visibility == "public")
+# Packages by name and version, of any project.
+NAMESAKES = IMPORTED.where(
+    among(IMAGES.c.name),
+    _version_table.c.value.in_(sa.bindparam("versions", expanding=True)),
+)
 
 # Packages by id, of any project.
-BY_ID = _PACKAGES.where(_among(IMAGES.c.id))
+BY_ID = IMPORTED.where(among(IMAGES.c.id))
 
 # The values of a property, for all active packages.
 _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     PROPERTIES.c.image_id == IMAGES.c.id,
     PROPERTIES.c.name == sa.bindparam("property"),
     PROPERTIES.c.deleted == sa.false(),
-    IMAGES.c.container_format == images.CONTAINER_FORMAT,
     IMAGES.c.status == images.ACTIVE,
-    IMAGES.c.deleted == sa.false(),
+    IS_PACKAGE,
 )
 
 # The values of a property, for images by id.
 VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
-    _among(PROPERTIES.c.image_id),
+    among(PROPERTIES.c.image_id),
     PROPERTIES.c.name == sa.bindparam("property"),
     PROPERTIES.c.deleted == sa.false(),
 )
@@ -156,15 +188,13 @@ VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
 METADATA = sa.select(
     PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value, IMAGES.c.size
 ).where(
-    _among(PROPERTIES.c.image_id),
+    among(PROPERTIES.c.image_id),
     PROPERTIES.c.name.in_([images.REQUIREMENTS, images.CLASSES, images.SHA256]),
     PROPERTIES.c.deleted == sa.false(),
     IMAGES.c.id == PROPERTIES.c.image_id,
 )
 
-# The projects that have accepted a shared image.
-ACCEPTED_MEMBERS = sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(
-    _among(MEMBERS.c.image_id),
-    MEMBERS.c.status == ACCEPTED,
-    MEMBERS.c.deleted == sa.false(),
+# The projects with which images are shared.
+MEMBERS_OF = sa.select(MEMBERS.c.image_id, MEMBERS.c.member, MEMBERS.c.status).where(
+    among(MEMBERS.c.image_id), MEMBERS.c.deleted == sa.false()
 )

@@ -1,31 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images in Glance's tables, for requests and imports that change or download packages.
+"""Read, lock and change images in Glance's tables, for requests and imports of packages.
 
-This module writes below Glance's API, since property protections forbid its changes to everybody.
+This module writes to the tables itself. Glance's API would refuse its changes, since property
+protections forbid them to everybody.
 """
 
 import dataclasses
 import datetime
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from glare_murano import images
+from glare_murano import images, selection
 from glare_murano.glance import internals
-from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
+from glare_murano.glance.db.image_tables import IMAGES, LOCATIONS, MEMBERS, PROPERTIES
+from glare_murano.glance.options import SETTINGS
 from glare_murano.package import GlareMuranoError
+from glare_murano.service import package_locks
+from glare_murano.service.package_locks import PackageLocks
 from glare_murano.service.refusals import RefusedRequest, conflict
+
+
+class Deletion(NamedTuple):
+    """A note in an image's property ``internals.DELETION``: the deletion of the package has begun.
+
+    :ivar begun_at: when the deletion began.
+    :ivar published: the value that the property ``images.PUBLISHED`` had before the deletion; empty
+        for a draft.
+    """
+
+    begun_at: datetime.datetime
+    published: str
+
+    def __str__(self) -> str:
+        return f"{self.begun_at.isoformat()} {self.published}"
+
+    @classmethod
+    def read(cls, properties: Mapping[str, str]) -> "Deletion | None":
+        """Return the deletion that is noted in an image's properties; None without one."""
+        text = properties.get(internals.DELETION)
+        if not text:
+            return None
+        begun_at, _, published = text.partition(" ")
+        return cls(datetime.datetime.fromisoformat(begun_at), published)
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageRow:
     """An image in the database; the image of a package implements ``requirement_checks.Checked``.
 
-    :param attributes: the attributes of ``glance.domain.Image``.
+    :param attributes: the values of the attributes of ``glance.domain.Image``, and ``member``: the
+        caller's project if the image is shared with it, else None.
     :param properties: the properties of the image.
     """
 
@@ -85,6 +114,17 @@ class ImageRow:
             raise self._unreadable(error) from error
 
     @property
+    def inherits(self) -> dict[str, str]:
+        """The base classes: base class -> the package's direct subclasses, joined by commas.
+
+        :raises RefusedRequest: if the stored names are not valid.
+        """
+        try:
+            return images.inherits(self.properties.get(images.INHERITS, "{}"))
+        except GlareMuranoError as error:
+            raise self._unreadable(error) from error
+
+    @property
     def updated_at(self) -> datetime.datetime:
         """The time of the last change of the image, in UTC."""
         found: datetime.datetime = self.attributes["updated_at"]
@@ -92,24 +132,43 @@ class ImageRow:
 
     @property
     def is_package(self) -> bool:
-        """Whether the image is one of a package."""
+        """Whether the image contains a package, by its container format."""
         return bool(self.attributes["container_format"] == images.CONTAINER_FORMAT)
 
     @property
     def is_published(self) -> bool:
-        """Whether the package was published; its image may have been deactivated since."""
+        """Whether the package is published; its image may have been deactivated since."""
         return bool(self.properties.get(images.PUBLISHED))
 
     @property
+    def is_being_deleted(self) -> bool:
+        """Whether a request is deleting the package.
+
+        After ``import_timeout`` seconds, the request counts as interrupted.
+        """
+        deletion = Deletion.read(self.properties)
+        if deletion is None:
+            return False
+        age = datetime.datetime.now(datetime.UTC) - deletion.begun_at
+        return age < datetime.timedelta(seconds=SETTINGS["import_timeout"])
+
+    @property
     def is_valid(self) -> bool:
-        """Whether the image was imported, and still has the same owner and name."""
+        """Whether the image was imported, and has the same owner and name since."""
         is_same = self.id == images.image_id(self.owner, self.name, self.version)
-        return is_same and self.version != ""
+        return is_same and "" not in (self.owner, self.version)
+
+    @property
+    def state(self) -> str:
+        """The state of the package: a constant of ``selection``, such as ``ACTIVE``."""
+        if not self.is_published or not self.is_valid:
+            return selection.DRAFTED
+        return _STATES.get(self.status, selection.DRAFTED)
 
     @property
     def is_release(self) -> bool:
-        """Whether the package is a release: active, published and unchanged."""
-        return self.status == images.ACTIVE and self.is_published and self.is_valid
+        """Whether the package is a release: imported, active and published."""
+        return self.state == selection.ACTIVE
 
     def _unreadable(self, error: GlareMuranoError) -> RefusedRequest:
         return conflict(f"{self} ({self.id}): {error}; publish another version, from its archive")
@@ -118,10 +177,29 @@ class ImageRow:
         return f"{self.name} {self.version}"
 
 
-def check_imported(row: ImageRow) -> None:
-    """Check that a package was imported, and is active under the same name and project.
+_STATES = {
+    images.ACTIVE: selection.ACTIVE,
+    images.DEACTIVATED: selection.DEACTIVATED,
+}
 
-    :raises RefusedRequest: with the reason, if it is not.
+
+def was_published(properties: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a package was ever published.
+
+    :param properties: the names and values of its image's properties, including deleted properties.
+    """
+    values = list(properties)
+    deletions = (Deletion.read(dict([each])) for each in values)
+    return any(name == images.PUBLISHED and value for name, value in values) or any(
+        each and each.published for each in deletions
+    )
+
+
+def check_imported(row: ImageRow) -> None:
+    """Check that a package is active, and has the name and the owner of its import.
+
+    :raises RefusedRequest: if the package is deactivated, has no archive, or has another name or
+        owner by now.
     """
     if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")
@@ -135,9 +213,10 @@ def check_imported(row: ImageRow) -> None:
 
 
 def find(connection: Connection, ids: Collection[str], project_id: str | None) -> list[ImageRow]:
-    """Find the images of packages in any project, in the order of the ids.
+    """Find packages by the ids of their images, in any project.
 
-    :param project_id: the caller's project, which may be a member of the images.
+    :param project_id: the caller's project, for the attribute ``member`` of the packages.
+    :returns: the found packages, in the order of the ids.
     """
     is_package = IMAGES.c.container_format == images.CONTAINER_FORMAT
     found = {row.id: row for row in _read(connection, ids, project_id, is_package)}
@@ -145,9 +224,9 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
 
 
 def find_image(image_id: str) -> ImageRow | None:
-    """Return an image of any owner and format, as it is at this moment; None if it is missing.
+    """Return an image of any owner and format, read in a new transaction; None if it is missing.
 
-    Some databases ignore the case of the id.
+    Some databases ignore the case of the id, so the image can have the id in another case.
     """
     with internals.reading() as connection:
         return next(_read(connection, [image_id], None), None)
@@ -168,7 +247,9 @@ def _read(
         MEMBERS.c.member == project_id,
         MEMBERS.c.deleted == sa.false(),
     )
-    shared = set(connection.execute(sa.select(MEMBERS.c.image_id).where(is_member)).scalars())
+    found = connection.execute(sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(is_member))
+    # MariaDB ignores case and accents.
+    shared = {row.image_id for row in found if row.member == project_id}
     for id_, row in rows.items():
         yield ImageRow(_attributes(row, project_id if id_ in shared else None), values[id_])
 
@@ -178,22 +259,8 @@ def _attributes(row: Any, member: str | None) -> dict[str, Any]:
     return {"image_id": values.pop("id"), **values, "member": member}
 
 
-def find_accepted(connection: Connection, image_id: str, project_id: str) -> set[str]:
-    """Return the member that a request names, if the member has accepted the image.
-
-    :param project_id: the member, as in the request. Some databases ignore case and accents.
-    """
-    is_member = sa.and_(
-        MEMBERS.c.image_id == image_id,
-        MEMBERS.c.member == project_id,
-        MEMBERS.c.status == ACCEPTED,
-        MEMBERS.c.deleted == sa.false(),
-    )
-    return set(connection.execute(sa.select(MEMBERS.c.member).where(is_member)).scalars())
-
-
 def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return the first location of each image: id -> URL and store."""
+    """Return where the data of images is stored: id -> URL and store of the first location."""
     is_location = sa.and_(
         LOCATIONS.c.image_id.in_(list(ids)),
         LOCATIONS.c.status == images.ACTIVE,
@@ -206,28 +273,14 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
     return found
 
 
-def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[str]:
-    """Return the ids of all images in any project that have a package's name and version."""
-    wanted = {(row.name, row.version) for row in rows}
-    statement = sa.select(IMAGES.c.id, IMAGES.c.name, PROPERTIES.c.value).where(
-        IMAGES.c.name.in_([name for name, _ in wanted]),
-        IMAGES.c.container_format == images.CONTAINER_FORMAT,
-        IMAGES.c.deleted == sa.false(),
-        PROPERTIES.c.image_id == IMAGES.c.id,
-        PROPERTIES.c.name == images.VERSION,
-        PROPERTIES.c.deleted == sa.false(),
-    )
-    found = connection.execute(statement)
-    return {row.id for row in found if (row.name, row.value) in wanted}
-
-
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
-    """Return the ids of packages that the project does not have and cannot create.
+    """Return those ids that the project cannot give to a new package, because they are taken.
 
-    Either a deleted release had such an id: Glance keeps its row until an administrator purges
-    the row. Or another image has the id, from a time before new images were checked.
+    A deleted release can have an id: Glance keeps its row until an administrator purges the row.
+    An image that is not this package can have an id if it was created before new images were
+    checked.
 
-    :param names: id -> FQN.
+    :param names: the ids to look up: id -> FQN of the package.
     """
     columns = (IMAGES.c.id, IMAGES.c.name, IMAGES.c.owner, IMAGES.c.container_format)
     statement = sa.select(*columns, IMAGES.c.deleted).where(IMAGES.c.id.in_(list(names)))
@@ -241,15 +294,18 @@ def find_lost(connection: Connection, names: Mapping[str, str], project_id: str)
     return lost
 
 
-def lock(connection: Connection, ids: Collection[str]) -> None:
+def lock(connection: Connection, locks: PackageLocks) -> None:
     """Lock images until the end of the transaction.
 
-    Call this before any other statement of the transaction: then the transaction sees the
-    images as the last transaction has left them. In SQLite, this locks the whole database.
+    Call this before any other statement of the transaction. Then the transaction sees all changes
+    of earlier transactions to these images. In SQLite, this locks the whole database.
     """
-    for id_ in sorted(ids):
-        statement = sa.update(IMAGES).where(IMAGES.c.id == id_)
+    if connection.dialect.name == "sqlite":
+        # A transaction that has read before could fail to write.
+        statement = sa.update(IMAGES).where(IMAGES.c.id.in_(sorted(locks.ids)))
         connection.execute(statement.values(status=IMAGES.c.status))
+        return
+    package_locks.lock_rows(connection, IMAGES, locks)
 
 
 def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
@@ -257,9 +313,9 @@ def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]
 
     A process that still works on the image loses Glance's lock, and cannot activate the image.
 
-    :param image: the image as read before.
-    :param drop: names of further properties to delete.
-    :returns: False, without any change, if the image has changed meanwhile.
+    :param image: the image as it was read before.
+    :param drop: the names of properties to delete, besides those in ``internals.PROGRESS``.
+    :returns: whether the image was restored. It is left alone if it has changed meanwhile.
     """
     is_unchanged = sa.and_(
         IMAGES.c.id == image.id,
@@ -283,8 +339,8 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
     """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
-    # MariaDB ignores case and accents: it may find a property whose name the owner has spelled in
-    # another way. So the name is written as well.
+    # MariaDB ignores case and accents. So the found property may have the owner's spelling of the
+    # name, and the update writes the right name as well.
     values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
     updated = connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
     if not updated.rowcount:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: several stored archives at once; see ``service/batches.py``."""
+"""The resource ``archives``: download several archives at once; see ``service/batches.py``."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,8 @@ from glare_murano.glare import policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
-from glare_murano.service import batches, request_reading, schemas
+from glare_murano.glare.options import SETTINGS
+from glare_murano.service import batches, budgets, request_reading, schemas
 from glare_murano.service.batches import StoredArchive
 from glare_murano.service.database import PackageRecord, Viewer
 
@@ -22,7 +23,7 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Send the archives of artifacts, each named by the artifact's id."""
+    """Answer with the archives of the requested artifacts, each under the id of its artifact."""
     ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
     return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
 
@@ -36,7 +37,7 @@ def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Stored
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with snapshot() as connection:
-            database = GlareDatabase(connection, viewer)
+            database = GlareDatabase(connection, viewer, budgets.of_look_ups(SETTINGS))
             artifacts = {row.id: row for row in database.find_usable("id", share)}
             blobs = {row.artifact_id: row for row in database.find_archives(artifacts)}
         for id_ in share:
@@ -49,7 +50,11 @@ def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Stored
 def _may_download(
     context: RequestContext, artifact: PackageRecord, decisions: dict[tuple[str, str], bool]
 ) -> bool:
-    """Return whether the policy permits the download of an archive."""
+    """Return whether the policy permits the caller to download an archive.
+
+    :param decisions: decisions by owner and visibility; a new one is added if no rule has read
+        other fields of the artifact.
+    """
     kind = (artifact.owner, artifact.visibility)
     if kind in decisions:
         return decisions[kind]
@@ -66,12 +71,12 @@ def _may_download(
 
 
 class _PolicyTarget(Mapping[str, Any]):
-    """An artifact, for policy rules to read.
+    """The fields of an artifact, as a mapping for policy rules.
 
-    Most rules use only owner, status and visibility. The other fields are read on demand,
-    since reading them takes longer than sending an archive.
+    Most rules use only owner, status and visibility. The other fields are read from the database
+    when a rule uses them, since that takes longer than sending an archive.
 
-    :ivar is_read: whether a rule has read another field.
+    :ivar is_read: whether the other fields were read.
     """
 
     def __init__(self, context: RequestContext, row: PackageRecord) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The notifications of refused changes; Glare itself sends those of successful changes."""
+"""Notifications of refused changes; Glare itself sends notifications of successful changes."""
 
 import re
 
@@ -15,7 +15,7 @@ _READING = ("GET", "HEAD")
 
 
 def send_refusal(req: webob.Request, response: webob.Response) -> None:
-    """Send the notification of a refused change; send nothing for any other response."""
+    """Send a notification if a response refuses a change of packages."""
     packages = _changed_packages(req)
     if packages is None or not notifications.is_refusal(response):
         return
@@ -25,7 +25,10 @@ def send_refusal(req: webob.Request, response: webob.Response) -> None:
 
 
 def _changed_packages(req: webob.Request) -> list[str] | None:
-    """Return the ids of the packages that a request should change; None for any other request."""
+    """Return the ids of the packages that a request changes; None if it changes no package.
+
+    A request that creates a package has no id.
+    """
     artifact = _ARTIFACTS.fullmatch(req.path_info)
     if artifact and req.method not in _READING:
         return [artifact[1]] if artifact[1] else []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Links between the pages of a list, mended: Glare keeps only one of several filters by a field."""
+"""Repair the links between the pages of a list: Glare drops repeated filters from them."""
 
 import webob
 
@@ -11,7 +11,10 @@ PATH = f"/artifacts/{fields.TYPE_NAME}"
 
 
 def repair_links(req: webob.Request, response: webob.Response) -> None:
-    """Complete the links ``first`` and ``next`` of a list, if a filter's name is repeated."""
+    """Write all filters of a list request into its links ``first`` and ``next``.
+
+    Glare's links are complete unless the request repeats the name of a filter.
+    """
     is_list = req.method == "GET" and req.path_info == PATH and response.status_code == 200
     names = list(req.GET)
     if not is_list or len(set(names)) == len(names):

@@ -11,10 +11,11 @@ from typing import Any
 import webob
 from glare.common import policy
 from oslo_middleware import base as base_middleware
+from sqlalchemy import orm
 from webob import dec
 
-from glare_murano import wire
-from glare_murano.glare import metrics, policies, request_state, upload_locks
+from glare_murano import preconditions, wire
+from glare_murano.glare import metrics, policies, request_state, start_checks, upload_locks
 from glare_murano.glare.api import (
     archives,
     events,
@@ -25,14 +26,15 @@ from glare_murano.glare.api import (
     validation_filter,
     yanks,
 )
-from glare_murano.glare.options import SETTINGS
 from glare_murano.service import request_reading
 from glare_murano.service.refusals import warn
 from glare_murano.service.routing import Routes, find_handler
 
 ROUTES: Routes = {
     wire.ARCHIVES_PATH: {"POST": archives.download},
+    wire.CATEGORIES_PATH: {"GET": lookups.list_categories},
     wire.DEPENDENCIES_PATH: {"POST": lookups.resolve},
+    wire.PACKAGES_PATH: {"GET": lookups.list_packages},
     wire.PUBLICATIONS_PATH: {"POST": publications.publish},
     wire.SUBCLASSES_PATH: {"GET": lookups.list_subclasses},
     wire.YANKS_PATH: {"POST": yanks.yank},
@@ -40,7 +42,11 @@ ROUTES: Routes = {
 
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
-    """The filter that serves ``ROUTES``, and completes requests to the artifact type."""
+    """The filter that serves ``ROUTES``.
+
+    For requests that Glare itself serves, it rolls back unfinished uploads, corrects links, and
+    adds warnings to answers.
+    """
 
     def __init__(self, application: Any, conf: Any = None) -> None:
         """Make the filter.
@@ -48,8 +54,10 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         super().__init__(application, conf)
-        SETTINGS.check()
+        start_checks.check()
         upload_locks.install()
+        # Otherwise the models have no attributes before the first query of Glare itself.
+        orm.configure_mappers()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
@@ -79,6 +87,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project; return None for any other path."""
         request_state.of(req.context).is_upload = req.method == "PUT"
+        request_state.of(req.context).unchanged = req.headers.get(preconditions.HEADER, "")
         if request_reading.overrides_checks(req):
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True

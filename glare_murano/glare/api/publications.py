@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: activate packages, and make them public, all or none.
+"""The resource ``publications``: activates packages, and makes them public.
 
-Glare changes each artifact in a transaction of its own. Here one transaction changes
-all of them, and is rolled back if a check fails. So packages may require each other, and
-no reader sees some of them without the others.
+Glare's own API changes one artifact in a transaction. Here one transaction changes all packages of
+a request, and is rolled back if a check fails. So the packages may require each other, and no
+reader sees some of them without the others.
 """
 
-import collections
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 import webob
 from glare.common import exception, policy
@@ -18,27 +17,35 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from glare.notification import Notifier
 from oslo_utils import timeutils
+from sqlalchemy import orm
 from sqlalchemy.engine import Connection
 
 from glare_murano.glare import lifecycle_checks, policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db import transactions
-from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
-from glare_murano.package import Version
-from glare_murano.resolver import PackageVersion
 from glare_murano.service import request_reading, schemas
-from glare_murano.service.database import Viewer
+from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.release_changes import ReleaseChange
 
 
 class Change(NamedTuple):
-    """A package of a publication, after its change.
+    """A package in a request for publication.
 
-    :ivar actions: which of ``activate`` and ``publish`` were necessary.
+    :ivar before: the package before its change.
+    :ivar after: the package after its change.
+    :ivar actions: the necessary changes: ``activate`` (activate the draft), ``publish`` (make the
+        package public), or both; empty if nothing changes.
     """
 
-    artifact: Artifact
+    before: Artifact
+    after: Artifact
     actions: tuple[str, ...]
+
+    @property
+    def of_release(self) -> ReleaseChange:
+        """The change, in the form that the checks read."""
+        return ReleaseChange(self.before, self.after, self.before.status, self.after.status)
 
 
 # The problems of a publication, in the order of the checks.
@@ -46,7 +53,10 @@ _Problems = list[exception.GlareException]
 
 
 def publish(req: webob.Request) -> webob.Response:
-    """Activate packages, and make them public, all or none; only check them in a dry run."""
+    """Activate all packages of a request or none, and make them public if requested.
+
+    A dry run checks the packages, and changes nothing.
+    """
     body = request_reading.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     changes = _publish(req.context, ids, body["visibility"], is_dry_run)
@@ -56,15 +66,16 @@ def publish(req: webob.Request) -> webob.Response:
     listed = [
         {
             **{key: getattr(af, key) for key in keys},
-            "sha256": af.archive["sha256"],
+            # A published package has an archive.
+            "sha256": cast(Mapping[str, Any], af.archive)["sha256"],
             "actions": actions,
         }
-        for af, actions in changes
+        for _, af, actions in changes
     ]
     return webob.Response(json={"artifacts": listed})
 
 
-@transactions.retry  # type: ignore[untyped-decorator]
+@transactions.retry
 def _publish(
     context: RequestContext, ids: Collection[str], visibility: str, is_dry_run: bool
 ) -> list[Change]:
@@ -72,36 +83,86 @@ def _publish(
     # Policies may query other services, so they are checked before the artifacts are locked.
     found = _find(context, ids, problems)
     _authorize(context, found, visibility, problems)
-    names = {(af.name, af.version) for af in found if visibility == "public" != af.visibility}
-    transactions.remove_expired_locks(names)
+    changes = [_change(af, visibility, problems) for af in found]
+    needed = [change for change in changes if change.actions]
+    released = [change.of_release for change in needed]
+    viewer = lifecycle_checks.viewer_of(context, released)
     session = database.get_session()
-    with session.begin() as transaction:
-        # All locks come before any plain read: in MariaDB, the first plain read of a transaction
-        # fixes the state that it sees.
-        with transactions.public_names_locked(session.connection(), names):
-            rows = transactions.lock_artifacts(session, [af.id for af in found])
-            for row, af in zip(rows, found, strict=True):
-                if (row.status, row.visibility) != (af.status, af.visibility):
-                    raise transactions.Busy
-            changes = [_change(context, row, visibility, problems) for row in rows]
-            session.flush()
-            _check(context, session.connection(), changes, problems)
-            if problems:
-                raise type(problems[0])("\n".join(map(str, problems)))
-        if is_dry_run:
-            transaction.rollback()
-    return changes
+    rows: dict[str, models.Artifact] = {}
+
+    def check(connection: Connection, locked: frozenset[str]) -> PackageLocks:
+        if locked:
+            rows.update(_read_unchanged(context, session, needed))
+        try:
+            return lifecycle_checks.check(context, viewer, released, connection, locked)
+        except exception.Conflict as problem:
+            problems.append(problem)
+            return PackageLocks()
+
+    lock_and_check = transactions.prepare(check)
+    _raise(problems)
+    if is_dry_run or not needed:
+        return changes
+    with session.begin():
+        lock_and_check(session.connection())
+        _raise(problems)
+        for change in needed:
+            _save(rows[change.before.id], change)
+    return [_saved(context, rows, change) for change in changes]
+
+
+def _raise(problems: _Problems) -> None:
+    if problems:
+        raise type(problems[0])("\n".join(map(str, problems)))
+
+
+def _read_unchanged(
+    context: RequestContext, session: orm.Session, changes: Collection[Change]
+) -> dict[str, models.Artifact]:
+    """Return the rows of locked artifacts by id.
+
+    :param changes: the changes, with each artifact as it was read before the locks.
+    :raises transactions.Busy: if another request has changed an artifact since then.
+    """
+    rows = transactions.read_artifacts(session, [change.before.id for change in changes])
+    for change in changes:
+        row = rows.get(change.before.id)
+        if row is None or _artifact(context, row).to_dict() != change.before.to_dict():
+            raise transactions.Busy
+    return rows
+
+
+def _save(row: models.Artifact, change: Change) -> None:
+    """Change a row in its session, as Glare would."""
+    now = timeutils.utcnow()
+    after = {"status": change.after.status, "visibility": change.after.visibility}
+    row.update({**after, "updated_at": now})
+    if "activate" in change.actions:
+        row.activated_at = now
+
+
+def _saved(context: RequestContext, rows: Mapping[str, models.Artifact], change: Change) -> Change:
+    row = rows.get(change.before.id)
+    return change if row is None else change._replace(after=_artifact(context, row))
+
+
+def _artifact(context: RequestContext, row: models.Artifact) -> Artifact:
+    artifact: Artifact = MuranoPackageArtifact.init_artifact(context, row.to_dict())
+    return artifact
 
 
 def _find(context: RequestContext, ids: Collection[str], problems: _Problems) -> list[Artifact]:
-    """Return the artifacts that the caller can see and change, by Glare's rules."""
+    """Return the requested artifacts that the caller can see and change, by Glare's rules.
+
+    :param problems: a refusal of any other requested artifact is added to this list.
+    """
     found = []
     rows = transactions.read_artifacts(database.get_session(), ids)
     for artifact_id in ids:
         with _collected(problems):
             row = rows.get(artifact_id)
             if row is not None and _may_change(context, row) and not _is_uploading(row):
-                af = MuranoPackageArtifact.init_artifact(context, row.to_dict())
+                af = _artifact(context, row)
             else:
                 # ``show`` raises Glare's own errors, and cancels an expired upload.
                 af = MuranoPackageArtifact.show(context, artifact_id)
@@ -122,7 +183,10 @@ def _is_uploading(row: models.Artifact) -> bool:
 def _authorize(
     context: RequestContext, packages: Iterable[Artifact], visibility: str, problems: _Problems
 ) -> None:
-    """Check the names of each package, and Glare's policies for its new state."""
+    """Check the names of packages, and that Glare's policies permit their new state.
+
+    :param problems: refusals are added to this list.
+    """
     for af in packages:
         with _collected(problems):
             lifecycle_checks.check_names(context, af)
@@ -135,11 +199,11 @@ def _authorize(
                 problems.append(exception.Forbidden(f"{_name(af)}: the policy {rule} forbids it"))
 
 
-def _change(
-    context: RequestContext, row: models.Artifact, visibility: str, problems: _Problems
-) -> Change:
-    """Change a package's row in the session, as Glare would."""
-    af = MuranoPackageArtifact.init_artifact(context, row.to_dict())
+def _change(af: Artifact, visibility: str, problems: _Problems) -> Change:
+    """Return a package with the changes that its publication needs.
+
+    :param problems: a refusal of the package is added to this list.
+    """
     with _collected(problems):
         _check_state(af, visibility)
     is_needed = {
@@ -147,12 +211,10 @@ def _change(
         "publish": visibility == "public" != af.visibility,
     }
     actions = tuple(action for action in is_needed if is_needed[action])
+    after = af.obj_clone()
     if actions:
-        now = timeutils.utcnow()
-        row.update({"status": "active", "visibility": visibility, "updated_at": now})
-    if "activate" in actions:
-        row.activated_at = now
-    return Change(MuranoPackageArtifact.init_artifact(context, row.to_dict()), actions)
+        after.status, after.visibility = "active", visibility
+    return Change(af, after, actions)
 
 
 def _check_state(af: Artifact, visibility: str) -> None:
@@ -162,23 +224,6 @@ def _check_state(af: Artifact, visibility: str) -> None:
         raise exception.Conflict(f"{_name(af)} has no archive yet; upload it first")
     if visibility == "private" != af.visibility:
         raise exception.Conflict(f"{_name(af)} is public, and cannot become private again")
-
-
-def _check(
-    context: RequestContext, connection: Connection, changes: Iterable[Change], problems: _Problems
-) -> None:
-    """Check the changed packages against each other, and against all other packages."""
-    activated = [af for af, actions in changes if "activate" in actions]
-    published = [af for af, actions in changes if "publish" in actions]
-    with _collected(problems):
-        lifecycle_checks.check_activation(context, connection, activated)
-    with _collected(problems):
-        lifecycle_checks.check_publication(context, connection, published)
-    catalog = GlareDatabase(connection, Viewer(context.project_id, context.is_admin))
-    public = collections.Counter(catalog.find_public({af.name for af in published}))
-    for af in published:
-        if public[PackageVersion(af.name, Version(af.version))] > 1:
-            problems.append(exception.Conflict(f"another {_name(af)} is public already"))
 
 
 @contextlib.contextmanager
@@ -191,8 +236,8 @@ def _collected(problems: _Problems) -> Iterator[None]:
 
 
 def _notify(context: RequestContext, changes: Iterable[Change]) -> None:
-    """Send the notifications that Glare's own API would send."""
-    for af, actions in changes:
+    """Send the notifications that Glare's own API would send for the same changes."""
+    for _, af, actions in changes:
         for action in ("update", *actions) if actions else ():
             Notifier.notify(context, f"artifact:{action}", af)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The log of refused requests, with one line for each.
+"""Write one line to the log for each refused request.
 
-Glare logs each error at the level ERROR when the error is created, and some errors twice.
-So every mistake of a user would raise an alert. On the paths of this project, Glare's lines
-are left out: this module logs each refusal, and Glare logs only errors of the server, with a
+Glare logs each error at the level ERROR when the error is created, and some errors twice. So every
+mistake of a user would raise an alert. On the paths of this project, this module leaves out Glare's
+lines about refusals, and logs each refusal itself. Glare still logs errors of the server, with a
 traceback.
 """
 
@@ -41,7 +41,10 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add a filter for the lines of ``_REPEATED`` to Glare's loggers, unless they have it."""
+    """Add a filter to Glare's loggers, which leaves out the lines of ``_REPEATED``.
+
+    A second call changes nothing.
+    """
     for name in _REPEATED:
         logger = stdlib_logging.getLogger(name)
         if not any(isinstance(each, _RepetitionFilter) for each in logger.filters):
@@ -50,7 +53,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def without_repetitions() -> Iterator[None]:
-    """Leave out Glare's lines about refusals while a request is answered."""
+    """Leave out Glare's lines about refusals inside the ``with`` statement."""
     token = _is_answering.set(True)
     try:
         yield
@@ -59,10 +62,14 @@ def without_repetitions() -> Iterator[None]:
 
 
 def write(req: webob.Request, status: int, message: str, refusal: BaseException | None) -> None:
-    """Write the line of a refused request.
+    """Write the line about a refused request to the log.
 
-    :param refusal: the error, if any. An error of the store counts as an error of the server,
-        although Glare answers 403 for a full disk and 404 for a lost file.
+    The level is INFO. It is ERROR if an error of the store has caused the refusal: Glare answers
+    403 for a full disk and 404 for a lost file.
+
+    :param status: the HTTP status of the response.
+    :param message: why the request was refused.
+    :param refusal: the error that refused the request; None without one.
     """
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     # A request that was refused before its authentication has no context, and the thread still

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Responses to refused requests, in the form of Glare's errors, each with a line in the log.
+"""Answer refused requests in the form of Glare's errors, and log each refusal.
 
-Both filters of this project answer errors. ``murano`` answers those of Glare's own
-application, so that a filter before ``murano``, such as an audit, sees a response instead of
-an exception. ``murano-validation`` answers all other errors.
+Both filters of this project turn refusals into responses. The filter ``murano`` does so for
+refusals by Glare's own application. So a filter before it, such as an audit, sees a response
+instead of an exception. The filter ``murano-validation`` does so for all other refusals.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,10 +32,10 @@ _form = fault.GlareFaultWrapperFilter(None)
 
 
 def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return a response; answer a refusal in the form of Glare's errors.
+    """Return the response to a request; return a refusal in the form of Glare's errors.
 
-    :param respond: a function that handles the request.
-    :raises Exception: if the server fails; Glare's filter ``faultwrapper`` answers then.
+    :param respond: the function that handles the request.
+    :raises Exception: if the server fails; Glare's filter ``faultwrapper`` answers this error.
     """
     try:
         response = respond()

@@ -2,12 +2,12 @@
 
 """The WSGI filter that refuses malformed requests.
 
-The filter stands in Glare's paste pipeline directly after ``faultwrapper``. Only on paths of
-this project, it refuses malformed URLs and JSON bodies, and characters that Glare's
-database cannot store. It does not read uploads.
+The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of this
+project, it refuses malformed URLs and JSON bodies, and characters that Glare's database cannot
+store. On all paths, it refuses the character NUL in a URL. It does not read uploads.
 
-The filter answers every refusal on these paths in the form of Glare's errors, and logs it
-in one line. The filter also serves the discovery document, which needs no token.
+On paths of this project, the filter answers every refusal in the form of Glare's errors, and logs
+the refusal in one line. The filter also serves the discovery document, which needs no token.
 """
 
 import re
@@ -23,6 +23,7 @@ from webob import dec
 
 from glare_murano.glare import artifact, uploads
 from glare_murano.glare.api import lists, refusal_log, responses
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package.errors import quoted
 from glare_murano.service import discovery, request_reading
 from glare_murano.service.request_reading import JSON
@@ -34,7 +35,7 @@ _PATHS = (lists.PATH, discovery.ROOT)
 # expires after five seconds.
 MAX_OPERATIONS = 200
 
-# The mark that the filter leaves in a request.
+# The key by which the filter marks a request as checked, in the WSGI environment.
 _CHECKED = "glare_murano.checked"
 
 PATCH = "application/json-patch+json"
@@ -50,10 +51,14 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request to a path of this project; pass on any other request."""
+        """Check a request, and pass it on to Glare.
+
+        If the path is not one of this project's, the URL is checked only for the character NUL.
+        """
         # Glare's router ignores a line break at the end.
         path = req.environ["PATH_INFO"].removesuffix("\n")
-        if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
+        is_ours = any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS)
+        if not is_ours and not request_reading.has_nul(req.environ):
             return req.get_response(self.application)
         with refusal_log.without_repetitions():
             return responses.answer(req, lambda: self._respond(req))
@@ -61,19 +66,19 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
     def _respond(self, req: webob.Request) -> webob.Response:
         check(req)
         req.environ[_CHECKED] = True
-        return discovery.show(req) or req.get_response(self.application)
+        return discovery.show(req, SETTINGS) or req.get_response(self.application)
 
 
 def has_checked(req: webob.Request) -> bool:
-    """Return whether a request to a path of this project has passed the filter."""
+    """Return whether the filter has checked a request to a path of this project."""
     return _CHECKED in req.environ
 
 
 def check(req: webob.Request) -> None:
-    """Refuse a malformed request, and leave its body readable.
+    """Check that a request is well-formed; its body can be read again afterwards.
 
-    :raises glare.common.exception.GlareException: naming the mistake.
-    :raises RefusedRequest: naming the mistake.
+    :raises glare.common.exception.GlareException: if the request is malformed.
+    :raises RefusedRequest: if the request is malformed.
     """
     _check_url(req.environ)
     request_reading.allow_chunks(req)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``, and JSON patches of the field ``yanked`` alone.
+"""The resource ``yanks``, and JSON patches that change only the field ``yanked``.
 
-Both have a policy rule of their own. Glare itself requires the rule ``artifact:update`` for
-any patch: by default, only an administrator may change a public package. But the owner of a
-package must be able to yank it at once.
+A yanked package satisfies only pins and ranges that are exactly its version. The owner of a package
+must be able to yank it at once. But Glare requires the rule ``artifact:update`` for any patch, and
+by default only an administrator may change a public package. So this module checks the rule
+``artifact:yank`` instead.
 """
 
 import json
@@ -27,7 +28,7 @@ _OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test"
 
 
 class _Engine(engine.Engine):  # type: ignore[misc]
-    """Glare's engine, with the rule ``artifact:yank`` for patches."""
+    """Glare's engine, changed to check patches of ``yanked`` by the rule ``artifact:yank``."""
 
     def __init__(self) -> None:
         """Make the engine, without the schemas and quotas that only Glare's own engine needs."""
@@ -42,7 +43,7 @@ class _Engine(engine.Engine):  # type: ignore[misc]
 
 
 def yank(req: webob.Request) -> webob.Response:
-    """Yank a package, or end its yank with an empty reason."""
+    """Yank a package for the reason in a request; an empty reason ends the yank."""
     body = request_reading.read_body(req, schemas.YANK)
     operation = {"op": "replace", "path": "/yanked", "value": body["reason"]}
     patch = jsonpatch.JsonPatch([operation])
@@ -51,7 +52,7 @@ def yank(req: webob.Request) -> webob.Response:
 
 
 def is_yank(req: webob.Request) -> bool:
-    """Return whether a valid request changes the field ``yanked`` and nothing else."""
+    """Return whether a checked request is a patch of the field ``yanked`` and of no other field."""
     is_patch = req.method == "PATCH" and req.content_type == validation_filter.PATCH
     is_checked = validation_filter.has_checked(req)
     if not (is_patch and is_checked and _ARTIFACT.fullmatch(req.path_info)):

@@ -32,10 +32,16 @@ _VERSION = (_artifacts.version_prefix, _artifacts.version_suffix, _artifacts.ver
 # The columns of an element of a list or a dict.
 _ELEMENT = (_properties.key_name, _properties.string_value)
 # The columns for ``PackageRecord``.
-_RECORD = (
+RECORD = (
     *(_artifacts.id, _artifacts.name, *_VERSION),
     *(_artifacts.owner, _artifacts.visibility, _artifacts.status),
 )
+
+
+def prefix_of(version: Version) -> int:
+    """Return the column with the numbers of a version, without a pre-release or a build."""
+    prefix: int = semver_db.parse(str(version)).__composite_values__()[0]
+    return prefix
 
 
 def version_of(row: Row) -> Version:
@@ -82,20 +88,22 @@ def not_yanked() -> Any:
     return sa.select(artifacts.id).where(artifacts.id.not_in(yanked))
 
 
-def _among(column: Any) -> Any:
+def among(column: Any) -> Any:
+    """Return the condition that a column has one of the values of a look-up."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
-def _filter(*conditions: Any) -> Any:
+def without_index(*conditions: Any) -> Any:
     """Join conditions, and keep the database from using indexes for them.
 
-    SQLite does not know the number of rows for a value: with an index, it would look up
-    all active artifacts, or all requirements, to find fifty artifacts.
+    Most artifacts meet these conditions. SQLite does not know the number of rows for a value:
+    with an index, it would look up all active artifacts, or all requirements, to find fifty
+    artifacts.
     """
     return sa.case((sa.and_(*conditions), 1), else_=0) == 1
 
 
-def _visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
+def visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
     """Restrict a statement to visible artifacts, by Glare's own rule for lists."""
     viewer = Viewer(sa.bindparam("project") if has_project else None, is_admin)
     return database._apply_query_base_filters(statement, viewer)
@@ -114,15 +122,15 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
         _artifacts.type_name == fields.TYPE_NAME,
         sa.or_(_artifacts.status == "active", sa.and_(is_package, _artifacts.status != "deleted")),
     )
-    condition = _visible(usable, is_admin, has_project).whereclause
-    return sa.select(*_RECORD).where(_among(_artifacts[column]), _filter(condition))
+    condition = visible(usable, is_admin, has_project).whereclause
+    return sa.select(*RECORD).where(among(_artifacts[column]), without_index(condition))
 
 
 @functools.lru_cache
 def extending(is_admin: bool, has_project: bool) -> Any:
     """Return the statement for active, visible artifacts with direct subclasses of classes."""
     statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
-    return _visible(statement.where(_among(_properties.key_name)), is_admin, has_project)
+    return visible(statement.where(among(_properties.key_name)), is_admin, has_project)
 
 
 def dependents(name: str, owner: str | None) -> Any:
@@ -149,7 +157,7 @@ def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
 
 
 def _of_active(field: str, *columns: Any) -> Any:
-    """Select columns of active artifacts and the elements of a field."""
+    """Return a statement that joins active artifacts with the elements of one of their fields."""
     return sa.select(*columns).where(
         _artifacts.id == _properties.artifact_id,
         _properties.name == field,
@@ -160,24 +168,24 @@ def _of_active(field: str, *columns: Any) -> Any:
 
 # The reasons of yanked artifacts by id; few artifacts have this property.
 YANKED = sa.select(_properties.artifact_id, _properties.string_value).where(
-    _properties.name == "yanked", _among(_properties.artifact_id)
+    _properties.name == "yanked", among(_properties.artifact_id)
 )
 
 # The artifacts that define classes.
 DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
-    _properties.name == CLASSES, _among(_properties.string_value)
+    _properties.name == CLASSES, among(_properties.string_value)
 )
 
 # The requirements of artifacts by id.
 RANGES = sa.select(_properties.artifact_id, *_ELEMENT).where(
-    _among(_properties.artifact_id), _filter(_properties.name == REQUIREMENTS)
+    among(_properties.artifact_id), without_index(_properties.name == REQUIREMENTS)
 )
 
-_IS_ARCHIVE = sa.and_(_blobs.name == fields.ARCHIVE, _blobs.status == "active")
+IS_ARCHIVE = sa.and_(_blobs.name == fields.ARCHIVE, _blobs.status == "active")
 
 # The stored archives of artifacts by id.
 ARCHIVES = sa.select(_blobs.artifact_id, _blobs.url, _blobs.size).where(
-    _among(_blobs.artifact_id), _filter(_IS_ARCHIVE, _blobs.external.is_(False))
+    among(_blobs.artifact_id), without_index(IS_ARCHIVE, _blobs.external.is_(False))
 )
 
 # A row for each requirement and each class, and one row for an archive that has neither.
@@ -188,18 +196,18 @@ METADATA = (
         models.ArtifactProperty.__table__,
         sa.and_(
             _properties.artifact_id == _blobs.artifact_id,
-            _filter(_properties.name.in_([REQUIREMENTS, CLASSES])),
+            without_index(_properties.name.in_([REQUIREMENTS, CLASSES])),
         ),
     )
-    .where(_among(_blobs.artifact_id), _filter(_IS_ARCHIVE))
+    .where(among(_blobs.artifact_id), without_index(IS_ARCHIVE))
 )
 
-_HAS_ARCHIVE = sa.exists().where(_blobs.artifact_id == _artifacts.id, _IS_ARCHIVE)
+_HAS_ARCHIVE = sa.exists().where(_blobs.artifact_id == _artifacts.id, IS_ARCHIVE)
 
 # Active artifacts by name, of any project, and drafts with an uploaded archive.
-CANDIDATES = sa.select(*_RECORD).where(
-    _among(_artifacts.name),
-    _filter(
+CANDIDATES = sa.select(*RECORD).where(
+    among(_artifacts.name),
+    without_index(
         _artifacts.type_name == fields.TYPE_NAME,
         sa.or_(
             _artifacts.status == "active", sa.and_(_artifacts.status == "drafted", _HAS_ARCHIVE)
@@ -207,13 +215,15 @@ CANDIDATES = sa.select(*_RECORD).where(
     ),
 )
 
-# Public artifacts by name, including deactivated ones.
-PUBLIC = sa.select(_artifacts.name, *_VERSION).where(
-    _among(_artifacts.name),
-    _filter(
+# Artifacts by name and the numbers of their versions, of any project. A draft without an archive
+# cannot be published, and everybody can create many of them.
+NAMESAKES = sa.select(*RECORD).where(
+    among(_artifacts.name),
+    _artifacts.version_prefix.in_(sa.bindparam("prefixes", expanding=True)),
+    without_index(
         _artifacts.type_name == fields.TYPE_NAME,
-        _artifacts.visibility == "public",
         _artifacts.status != "deleted",
+        sa.or_(_artifacts.status != "drafted", _HAS_ARCHIVE),
     ),
 )
 

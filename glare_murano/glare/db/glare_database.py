@@ -8,23 +8,33 @@ Functions beside the class find what ``glare-murano-manage`` and the start of a 
 import collections
 import contextlib
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from glare.db.sqlalchemy import api as database
 from sqlalchemy.engine import Connection, Row
 
-from glare_murano.glare.db import artifact_queries
+from glare_murano import fields
+from glare_murano.budget import Budget
+from glare_murano.glare.db import artifact_lists, artifact_queries
 from glare_murano.glare.db.artifact_queries import version_of
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import Selection
 from glare_murano.service.database import (
     DependentsRecord,
     PackageMetadata,
     PackageRecord,
+    Reader,
     Viewer,
-    look_up,
 )
+
+_DEPENDENTS = "looking up dependents"
+_LISTING = "listing packages"
+_FIELDS = "reading the fields of packages"
+_TAGS = "tags"
+# Field -> whether it is a list, a mapping or a string.
+_KINDS = {field.name: field.kind for field in fields.FIELDS} | {_TAGS: "list"}
 
 
 @contextlib.contextmanager
@@ -43,18 +53,21 @@ class GlareDatabase(NamedTuple):
 
     connection: Connection
     viewer: Viewer
+    budget: Budget
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, which describes most methods."""
+        """Find active packages among those visible to the viewer."""
         project = self.viewer.project_id
         statement = artifact_queries.usable(column, self.viewer.is_admin, project is not None)
-        return map(_record, self._look_up(statement, values, package=package, project=project))
+        step = f"looking up packages by {column}"
+        rows = self._look_up(step, statement, values, package=package, project=project)
+        return map(_record, rows)
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Find the packages that define classes."""
-        rows = self._look_up(artifact_queries.DEFINING, class_names)
+        rows = self._look_up("looking up classes", artifact_queries.DEFINING, class_names)
         return ((row.string_value, row.artifact_id) for row in rows)
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
@@ -62,7 +75,8 @@ class GlareDatabase(NamedTuple):
         archives: dict[str, tuple[str, int]] = {}
         requirements: dict[str, dict[str, str]] = collections.defaultdict(dict)
         classes: dict[str, list[str]] = collections.defaultdict(list)
-        for id_, digest, size, field, key, text in self._look_up(artifact_queries.METADATA, ids):
+        rows = self._look_up("reading metadata", artifact_queries.METADATA, ids)
+        for id_, digest, size, field, key, text in rows:
             archives[id_] = digest, size
             if field == artifact_queries.REQUIREMENTS:
                 requirements[id_][key] = text
@@ -76,29 +90,35 @@ class GlareDatabase(NamedTuple):
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the requirements of packages."""
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
-        for id_, fqn, text in self._look_up(artifact_queries.RANGES, ids):
+        rows = self._look_up("reading requirements", artifact_queries.RANGES, ids)
+        for id_, fqn, text in rows:
             found[id_][fqn] = text
         return found
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the reasons of yanked packages."""
-        return dict(map(tuple, self._look_up(artifact_queries.YANKED, ids)))
+        rows = self._look_up("looking up yanked packages", artifact_queries.YANKED, ids)
+        return dict(map(tuple, rows))
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
         """Find packages that define direct subclasses of classes."""
         project = self.viewer.project_id
         statement = artifact_queries.extending(self.viewer.is_admin, project is not None)
-        for row in self._look_up(statement, base_names, project=project):
+        rows = self._look_up("looking up subclasses", statement, base_names, project=project)
+        for row in rows:
             package = PackageVersion(row.name, version_of(row))
             yield ExtendingRecord(row.key_name, row.id, package, row.string_value.split(","))
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""
-        return map(_record, self._look_up(artifact_queries.CANDIDATES, names))
+        rows = self._look_up("looking up packages by name", artifact_queries.CANDIDATES, names)
+        return map(_record, rows)
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
         """Find the ranges in which other packages require a package."""
-        for row in self.connection.execute(artifact_queries.dependents(name, owner)).all():
+        statement = artifact_queries.dependents(name, owner)
+        rows = Reader(self.connection, self.budget).read(_DEPENDENTS, statement)
+        for row in self.budget.watch(rows, _DEPENDENTS):
             # Some databases ignore case.
             if row.key_name == name:
                 yield DependentsRecord(row.string_value, row.owner, row.visibility)
@@ -106,27 +126,88 @@ class GlareDatabase(NamedTuple):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages of a group of dependents that ``find_dependents`` has returned."""
+        """Find the packages in a group of dependents; ``find_dependents`` returns the groups."""
         statement = artifact_queries.dependents_in(name, group).limit(limit)
-        for row in self.connection.execute(statement).all():
+        for row in Reader(self.connection, self.budget).read(_DEPENDENTS, statement):
             yield PackageVersion(row.name, version_of(row))
 
-    def find_public(self, names: Iterable[str]) -> Iterator[PackageVersion]:
-        """Find public packages by name, including deactivated ones."""
-        for row in self._look_up(artifact_queries.PUBLIC, names):
-            yield PackageVersion(row.name, version_of(row))
+    def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
+        """Find the packages, of any project, with one of several names and versions."""
+        wanted = set(keys)
+        prefixes = {artifact_queries.prefix_of(key.version) for key in wanted}
+        names = {key.fqn for key in wanted}
+        step, statement = "looking up packages by name and version", artifact_queries.NAMESAKES
+        rows = self._look_up(step, statement, names, prefixes=sorted(prefixes))
+        return (record for record in map(_record, rows) if record.key in wanted)
+
+    def find_listed(
+        self, selection: Selection, names: Iterable[str] | None = None
+    ) -> Iterator[PackageRecord]:
+        """Find the packages in lists that may meet conditions."""
+        return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
+
+    def find_names(
+        self,
+        selection: Selection,
+        limit: int,
+        *,
+        is_descending: bool,
+        first: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        """Find the names of packages in lists."""
+        statement = artifact_lists.sorted_names(
+            selection, self.viewer, is_descending=is_descending, first=first, after=after
+        )
+        return [row.name for row in self._list(statement.limit(limit))]
+
+    def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return fields of packages."""
+        found: dict[str, dict[str, Any]] = {id_: {} for id_ in ids}
+        values = self._read_fields(list(found), names)
+        for id_, field, key, value in self.budget.watch(values, _FIELDS):
+            kind = _KINDS.get(field)
+            if kind == "list":
+                found[id_].setdefault(field, []).append(value)
+            elif kind == "dict":
+                found[id_].setdefault(field, {})[key] = value
+            elif value is not None:
+                found[id_][field] = value
+        return found
+
+    def _read_fields(
+        self, ids: list[str], names: Collection[str]
+    ) -> Iterator[tuple[str, str, str | None, Any]]:
+        """Yield the values of fields: the id, the field, the key in a mapping, and the value."""
+        if stored := [field.name for field in fields.FIELDS if field.name in names]:
+            yield from self._look_up(_FIELDS, artifact_lists.PROPERTIES, ids, names=stored)
+        if _TAGS in names:
+            for id_, tag in self._look_up(_FIELDS, artifact_lists.TAGS, ids):
+                yield id_, _TAGS, None, tag
+        if columns := artifact_lists.COLUMNS.keys() & names:
+            for row in self._look_up(_FIELDS, artifact_lists.ATTRIBUTES, ids):
+                yield from ((row.id, name, None, row._mapping[name]) for name in columns)
+        if fields.ARCHIVE in names:
+            for id_, digest, size in self._look_up(_FIELDS, artifact_lists.DIGESTS, ids):
+                yield id_, fields.ARCHIVE, None, {"sha256": digest, "size": size}
 
     def find_archives(self, ids: Iterable[str]) -> Iterator[Row]:
         """Find the stored archives of packages.
 
         :returns: rows with ``artifact_id``, ``url`` and ``size``.
         """
-        return self._look_up(artifact_queries.ARCHIVES, ids)
+        return self._look_up("looking up archives", artifact_queries.ARCHIVES, ids)
+
+    def _list(self, statement: Any) -> Iterator[Row]:
+        """Yield the rows of a statement for a list."""
+        reader = Reader(self.connection, self.budget)
+        return reader.read(_LISTING, statement, project=self.viewer.project_id)
 
     def _look_up(
-        self, statement: Any, values: Iterable[str], **parameters: str | None
+        self, step: str, statement: Any, values: Iterable[str], **parameters: Any
     ) -> Iterator[Row]:
-        return look_up(self.connection, statement, values, **parameters)
+        reader = Reader(self.connection, self.budget)
+        return reader.look_up(step, statement, values, **parameters)
 
 
 def _record(row: Row) -> PackageRecord:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The MuranoPL class that deploys a HOT template, with the contracts of its parameters.
+"""Generate the MuranoPL class that deploys a HOT template.
 
-Murano itself also generates a class from a template. The properties, and the attribute that keeps
-the name of the stack, have the same names in both classes, so environments can switch between them.
+Murano itself generates a class from a template, too. Both classes have the same names for the
+properties, and for the attribute that stores the name of the stack. So an environment can switch
+between the classes.
 """
 
 from collections.abc import Iterable
@@ -37,14 +38,15 @@ _DESTROY = {
 def make_class(
     name: str, template: Template, files: Iterable[str], has_environments: bool
 ) -> dict[str, Any]:
-    """Make the class.
+    """Make the class that deploys a template.
 
-    :param name: the FQN of the package. The class has this name, and so has the
-        resource with the template.
-    :param files: paths below ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments. They may set
-        parameters. Contracts would override them with converted values, so the class
-        then has no contracts for parameters.
+    :param name: the FQN of the package. The class and the resource that contains the template have
+        the same name.
+    :param files: the paths of the package's files below ``Resources/HotFiles``.
+    :param has_environments: whether the package has Heat environments. An environment may set
+        parameters, and contracts would override them with converted values. So the class of such a
+        package has no contracts for parameters.
+    :returns: the class as a mapping, for ``yaql.dump``.
     """
     parameters = {} if has_environments else template.parameters
     contracts = {key: Yaql(_contract(parameter)) for key, parameter in parameters.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The class, the requirements and the form of a package with a HOT template."""
+"""Describe a package that has a HOT template: its class, its requirements and its form."""
 
 from glare_murano.package.archive import Archive
 from glare_murano.package.errors import InvalidPackage, Problem
@@ -13,7 +13,9 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package; if the package has a form, that form is used.
+    """Describe a package that has a HOT template.
+
+    A form is generated only if the package has none.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """
@@ -23,9 +25,9 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     requirements = {fqn: spec.text for fqn, spec in manifest.requirements.items()}
     ui = None
     if f"UI/{manifest.ui}" not in archive.paths:
-        name, written = manifest.full_name, manifest.document.get("Description")
+        name, written = manifest.fqn, manifest.document.get("Description")
         ui = yaql.dump(form.make_form(name, manifest.version, written, template))
-    return Description({manifest.full_name: [class_code.BASE]}, requirements, ui)
+    return Description({manifest.fqn: [class_code.BASE]}, requirements, ui)
 
 
 def template_missing() -> InvalidPackage:

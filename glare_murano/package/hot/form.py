@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The form for the parameters of a HOT template, as plain data.
+"""Generate the form for the parameters of a HOT template.
 
-The result is a form definition of version 2 for Murano's dashboard.
+The form is a form definition of version 2 for Murano's dashboard.
 """
 
 import json
@@ -25,8 +25,9 @@ def make_form(
 ) -> dict[str, Any]:
     """Make the form: a page for the application's name, and a page for each parameter group.
 
-    :param name: the FQN of the package and its class.
-    :param description: the package's description, shown above the form.
+    :param name: the FQN of the package, which is also the name of its class.
+    :param description: the description of the package, which is shown above the form.
+    :returns: the form as a mapping, for ``yaql.dump``.
     """
     pages = [_application_fields(description)]
     pages += [[_field(template.parameters[n]) for n in group] for group in template.groups]
@@ -90,7 +91,10 @@ def _field(parameter: Parameter) -> dict[str, Any]:
 
 
 def _initial(parameter: Parameter) -> Any:
-    """Return the default as the field shows it: a list or a mapping becomes a string."""
+    """Return a parameter's default in the form that a field shows.
+
+    A list or a mapping becomes a string.
+    """
     default = parameter.default
     if parameter.kind is ParameterType.LIST and isinstance(default, list):
         return ",".join(map(str, default))

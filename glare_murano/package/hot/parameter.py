@@ -2,20 +2,19 @@
 
 """A parameter of a HOT template: its type, and the constraints on its value.
 
-Types and constraints come from Heat's template guide. A constraint is read if MuranoPL
-and forms can check it. The others are skipped, since Heat checks every value again:
-``custom_constraint``, ``modulo``, all constraints of ``json`` parameters, and
-constraints that do not fit the type.
+Types and constraints come from Heat's template guide. This module reads the constraints that
+MuranoPL and forms can check. It skips ``custom_constraint``, ``modulo``, all constraints of
+``json`` parameters, and constraints that do not fit the type. Heat checks every value again.
 """
 
 import contextlib
 import dataclasses
 import enum
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from glare_murano.package.hot.yaql import literal
+from glare_murano.package.patterns import PatternCheck
 
 _LARGEST = 2**63
 # The strings that Heat reads as truth values.
@@ -26,7 +25,7 @@ TRUTH_VALUES = {
 
 
 class ParameterType(enum.StrEnum):
-    """The type of a value. Forms and object models keep lists and JSON as strings."""
+    """The type of a parameter; forms and object models contain lists and JSON as strings."""
 
     STRING = "string"
     NUMBER = "number"
@@ -39,12 +38,12 @@ class ParameterType(enum.StrEnum):
 class Constraint:
     """A rule for the value of a parameter.
 
-    :param predicate: the rule in YAQL, where ``$`` is the value; None if every
-        value satisfies the rule.
-    :param lengths: the least and the greatest length of a string; None without a limit.
-    :param pattern: the regular expression of the rule, to search for in the value; None if
-        the rule is of another kind.
-    :param description: the message for a wrong value.
+    :param predicate: the rule in YAQL, where ``$`` is the value; None if every value satisfies the
+        rule.
+    :param lengths: the smallest and the largest length of a string; each is None without a limit.
+    :param pattern: the regular expression that must be found in the value; None if the rule has no
+        regular expression.
+    :param description: the message for a value that breaks the rule.
     """
 
     predicate: str | None
@@ -55,10 +54,11 @@ class Constraint:
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A parameter.
+    """A parameter of a HOT template.
 
-    :param has_default: whether a user may omit the value.
-    :param default: the default value, as in the template.
+    :param label: the title of the parameter for users; None without one.
+    :param has_default: whether the parameter has a default, so that a user may omit the value.
+    :param default: the default value, as in the template; None without one.
     """
 
     name: str
@@ -70,11 +70,14 @@ class Parameter:
     constraints: tuple[Constraint, ...]
 
 
-def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]:
-    """Read an entry of a parameter's ``constraints``.
+def read_constraints(
+    value: object, kind: ParameterType, patterns: PatternCheck
+) -> Iterator[Constraint]:
+    """Read an entry of the list ``constraints`` of a parameter.
 
     :param kind: the type of the parameter.
-    :raises ValueError: if the entry is malformed; the message has the expected form.
+    :param patterns: the check of all regular expressions in the template.
+    :raises ValueError: if the entry is malformed; the message says what was expected.
     """
     if not isinstance(value, dict):
         raise _unexpected("a mapping such as {length: {max: 8}}", value)
@@ -83,6 +86,8 @@ def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]
         if name in value and kind in kinds:
             try:
                 constraint = read(value[name], kind)
+                if constraint.pattern is not None:
+                    _check_pattern(constraint.pattern, patterns)
                 message = None if description is None else _string(description)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
@@ -115,11 +120,16 @@ def _allowed_values(value: object, kind: ParameterType) -> Constraint:
 
 
 def _allowed_pattern(value: Any, _kind: ParameterType) -> Constraint:
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError, TypeError) as error:
-        raise _unexpected("a regular expression", value, f": {error}") from error
+    if not isinstance(value, str):
+        raise _unexpected("a regular expression", value)
     return Constraint(f"$.matches({literal(value)})", pattern=value)
+
+
+def _check_pattern(pattern: str, patterns: PatternCheck) -> None:
+    try:
+        patterns.check(pattern)
+    except ValueError as error:
+        raise _unexpected("a regular expression", pattern, f": {error}") from error
 
 
 # Name of a constraint -> the types of parameters for which it is read, and its reader.

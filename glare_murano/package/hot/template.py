@@ -2,8 +2,8 @@
 
 """Read and check the parts of a HOT template from which a class and a form are generated.
 
-These parts are the parameters, their groups, and the outputs. The section ``resources`` must
-exist, but only Heat reads the resources.
+These parts are the parameters, the parameter groups, and the outputs. The section ``resources``
+must exist, but only Heat reads it.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from glare_murano.package.hot.parameter import (
     ParameterType,
     read_constraints,
 )
+from glare_murano.package.patterns import PatternCheck
 from glare_murano.package.rules import Rule
 
 TEMPLATE_FILE = "template.yaml"
@@ -30,12 +31,12 @@ _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A template.
+    """The parts of a HOT template from which a class and a form are generated.
 
-    :param parameters: by name, in the template's order.
-    :param groups: the names of the parameters on each page of a form. The last group
-        has the parameters that have no group in the template.
-    :param outputs: names of the values that a stack returns.
+    :param parameters: the parameters by name, in the order of the template.
+    :param groups: the names of the parameters on each page of a form. Parameters without a group
+        in the template are in an additional group at the end.
+    :param outputs: the names of the values that a stack returns.
     """
 
     parameters: Mapping[str, Parameter]
@@ -53,10 +54,11 @@ class Template:
 
 
 class _TemplateReader:
-    """Reads a document, and collects its problems."""
+    """A reader of a template, which collects the problems that it finds."""
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
+        self._patterns = PatternCheck()
         root = safe_yaml.compose(data, TEMPLATE_FILE)
         self._sections = {name: node for name, (_, node) in self._entries(root, "").items()}
         if not self._problems and "resources" not in self._sections:
@@ -111,15 +113,15 @@ class _TemplateReader:
             return
         for number, value in enumerate(values or ()):
             try:
-                yield from read_constraints(value, kind)
+                yield from read_constraints(value, kind, self._patterns)
             except ValueError as error:
                 place = f"{where}.constraints[{number}]"
                 self._complain(Rule.TEMPLATE_CONSTRAINT, place, str(error), key)
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
-        """Yield the template's groups, and then a group of the other parameters.
+        """Yield the parameter groups of the template, then a group of the remaining parameters.
 
-        If several groups name a parameter, it stays in the first.
+        If several groups name a parameter, it is in the first of them.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
@@ -152,7 +154,7 @@ class _TemplateReader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """Return the entries of a mapping; if a name is repeated, the last entry wins."""
+        """Return the entries of a mapping; if a key is repeated, the last entry counts."""
         try:
             pairs = safe_yaml.merged_pairs(node)
         except ValueError as error:
@@ -164,7 +166,7 @@ class _TemplateReader:
         return {key.value: (key, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)}
 
     def _value(self, node: yaml.Node, where: str) -> Any:
-        """Return the plain value of a node, or None after a problem."""
+        """Return the value of a node as plain Python data; None after a problem."""
         try:
             _merge(node)
             return safe_yaml.plain(node)
@@ -178,7 +180,7 @@ class _TemplateReader:
 
 
 def _merge(node: yaml.Node) -> None:
-    """Replace merge keys by the merged pairs, in a node and in all nodes below it."""
+    """Replace merge keys with the merged pairs, in a node and in all nodes below it."""
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):
             _merge(value)

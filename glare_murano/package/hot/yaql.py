@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""YAQL expressions in generated YAML.
+"""Write YAML that contains YAQL expressions.
 
-MuranoPL reads an unquoted string as an expression if it is valid YAQL. Generated
-YAML leaves nothing to guess: expressions have a tag, and strings have quotes.
+MuranoPL reads an unquoted string as an expression if the string is valid YAQL. In generated YAML,
+expressions have a tag, and strings have quotes, so that MuranoPL does not have to guess.
 """
 
 import dataclasses
@@ -17,13 +17,13 @@ from glare_murano.package.safe_yaml import STR, YAQL
 
 @dataclasses.dataclass(frozen=True)
 class Yaql:
-    """An expression within a document of plain values."""
+    """A YAQL expression among the plain values of a document."""
 
     text: str
 
 
 def literal(value: str | float | bool) -> str:
-    """Write a string, a truth value or a finite number as a YAQL literal."""
+    """Return a string, a truth value or a finite number as a YAQL literal."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
@@ -35,12 +35,12 @@ def literal(value: str | float | bool) -> str:
 
 
 def dump(document: Any) -> str:
-    """Write plain values and expressions as YAML."""
+    """Return a document of plain values and ``Yaql`` expressions as YAML."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes strings, tags expressions, and repeats values instead of using aliases."""
+    """A YAML writer that quotes strings, tags expressions, and repeats values without aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

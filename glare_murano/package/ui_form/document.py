@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The document of a form: its version, its sections and its pages."""
+"""Check the document of a form: its version, its sections and its pages."""
 
 import enum
 import re
@@ -21,29 +21,46 @@ from glare_murano.package.ui_form.form_report import (
     snake_case,
 )
 from glare_murano.package.ui_form.input_fields import check_field
+from glare_murano.package.ui_form.object_headers import check_ranges
 from glare_murano.package.ui_form.values import check_values
 
 # The newest form version that Murano's dashboard knows.
 _NEWEST = Version("2.4.0")
 _MAX_LENGTH = 1024
-# From this version on, the dashboard adds the name of the object to its header.
+# For forms of this version and newer ones, the dashboard adds the object's name to its header.
 _NAMING = Version("2.2.0")
 _METHOD = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z", re.ASCII)
 _SECTIONS = ("application", "forms", "parameters", "parameters_source", "templates", "version")
 # Arguments that the dashboard sets itself. It passes the sections of a form as further arguments.
 _ARGUMENTS = ("cleaned_data", "fqn", "self", "version")
 
+# The rules that do not concern dashboards alone: an engine also needs the versions of objects, and
+# the rules for YAML protect every program that reads the form.
+ALWAYS_REFUSED = frozenset(
+    [
+        Rule.FORM_RANGE,
+        Rule.YAML_ALIAS,
+        Rule.YAML_DEPTH,
+        Rule.YAML_KEY,
+        Rule.YAML_SIZE,
+        Rule.YAML_TAG,
+    ]
+)
+
 
 @enum.unique
 class FormCheck(enum.StrEnum):
-    """What to do about problems in a form."""
+    """What to do about a form that only a dashboard cannot show.
+
+    A form that breaks a rule of ``ALWAYS_REFUSED`` is refused, unless the form is not read.
+    """
 
     OFF = "off"
     """The form is not read."""
     WARN = "warn"
-    """Problems are warnings."""
+    """The problems are warnings."""
     ENFORCE = "enforce"
-    """A package with problems is refused."""
+    """The package is refused."""
 
 
 def check_form(
@@ -51,18 +68,25 @@ def check_form(
 ) -> tuple[list[Problem], list[Problem]]:
     """Check a form of any version from 2.0 to 2.4.
 
-    :param data: the form, in YAML with Murano's limits.
-    :param file: the name of its file, for messages.
-    :param is_yaql: returns whether a string is valid YAQL. By default, a string without quotes is
-        accepted both as an expression and as a string.
-    :returns: its problems, and its warnings.
+    :param data: the content of the file, in YAML.
+    :param file: the name of the file, for messages.
+    :param is_yaql: a function that returns whether a string is valid YAQL. By default, a string
+        without quotes is accepted where the form needs an expression, and where it needs a string.
+    :returns: the problems and the warnings of the form.
     """
     report = FormReport(file, is_yaql)
     try:
         document = safe_yaml.compose(data, file)
+        repeated = [] if document is None else [*safe_yaml.repeated_keys([document])]
         check_values(data, file, document)
     except InvalidPackage as error:
         return list(error.problems), []
+    for key, is_same in repeated:
+        if is_same:
+            message = f"{described(key)} is repeated with the same value"
+            report.warn(Rule.YAML_KEY, key, message)
+        else:
+            report.refuse(Rule.YAML_KEY, key, f"{described(key)} is repeated with another value")
     if document is None:
         report.refuse(Rule.FORM_SECTION, None, "the form is empty")
     elif entries := report.entries(Rule.FORM_SECTION, document, "the form"):
@@ -75,7 +99,7 @@ def check_form(
 def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -> None:
     sections = {}
     for key, (node, value) in entries.items():
-        # The dashboard reads all other keys in any style, but ``Version`` only in this spelling.
+        # The dashboard accepts all other keys in any style, but ``Version`` only in this spelling.
         if snake_case(key) in _ARGUMENTS and key != "Version":
             message = f"the section {quoted(key)} breaks the form; remove it, or write 'Version'"
             report.refuse(Rule.FORM_SECTION, node, message)
@@ -88,6 +112,9 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
     for name in ("templates", "parameters"):
         if section := sections.get(name):
             report.entries(Rule.FORM_SECTION, section, name.title())
+    for name in ("application", "templates", "parameters"):
+        if section := sections.get(name):
+            check_ranges(report, section)
     source = sections.get("parameters_source")
     if source is not None and not (is_string(source) and _METHOD.match(str(source.value))):
         message = f"ParametersSource is {described(source)}; expected the name of a method"
@@ -96,7 +123,7 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
 
 
 def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
-    """Check and return the version; by default, it is the newest."""
+    """Check and return the version of a form; a form without a version has the newest version."""
     if node is None:
         return _NEWEST
     # The dashboard reads 2.10 as the number 2.1.
@@ -118,7 +145,7 @@ def _check_application(
     application: yaml.Node | None,
     version: Version,
 ) -> None:
-    """Check that the object has a header with a type."""
+    """Check that the section ``Application`` has an object header with a type."""
     if application is None:
         report.refuse(Rule.FORM_SECTION, document, "the section 'Application' is missing")
         return
@@ -195,7 +222,7 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 
 
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
-    """Check the validators of a page; they are expressions, not patterns."""
+    """Check the validators of a page: each must have a YAQL expression; a pattern is refused."""
     if not isinstance(validators, yaml.SequenceNode):
         message = f"the validators of the page {quoted(page)} are not a list"
         report.refuse(Rule.FORM_VALIDATOR, validators, message)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The problems and the warnings of a form, and its nodes as the dashboard reads them."""
+"""Collect the problems and warnings of a form, and read its nodes as the dashboard does."""
 
 import re
 from collections.abc import Callable
@@ -10,22 +10,18 @@ import yaml
 
 from glare_murano.package import safe_yaml
 from glare_murano.package.errors import Problem, quoted
+from glare_murano.package.patterns import PatternCheck
 from glare_murano.package.rules import Rule
 
 # Strings that are not YAQL. The dashboard tries to read any other unquoted string as YAQL.
 _WORDS = re.compile(r"[\s\w.:]*\Z")
-# A word or a number in a string such as my-host. Without quotes, this string is valid YAQL, but
-# fails when it is evaluated, since its operands are strings, not numbers.
+# A word or a number in a string such as my-host. Without quotes, such a string is valid YAQL. But
+# its evaluation fails, since its operands are strings, not numbers.
 _OPERAND = r"(?!(?:and|in|mod|not|or)\b)(?:[A-Za-z]\w*|\d+)\b"
 _ARITHMETIC = re.compile(rf"(?=\D){_OPERAND}(?:\s*[-/]\s*{_OPERAND})+\Z", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
 
-# The form's regular expressions are compiled up to this cost. The forms of Murano's own
-# applications need less than a hundredth of it.
-_MAX_PATTERNS = 64 * 1024
-_COST_OF_PATTERN = 64
-
-# Returns whether a string is valid YAQL.
+# A function that returns whether a string is valid YAQL.
 IsYaql = Callable[[str], bool]
 
 # Key -> the nodes of the key and of its value.
@@ -33,10 +29,11 @@ Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
 class FormReport:
-    """The mistakes in a file.
+    """The mistakes that were found in a form.
 
     :ivar problems: mistakes for which the dashboard cannot show or use the form.
     :ivar warnings: mistakes that the dashboard ignores.
+    :ivar patterns: the check of all regular expressions in the form.
     """
 
     def __init__(self, file: str, is_yaql: IsYaql | None) -> None:
@@ -44,7 +41,7 @@ class FormReport:
         self._is_yaql = is_yaql
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
-        self._pattern_cost = 0
+        self.patterns = PatternCheck()
 
     def refuse(self, rule: Rule, node: yaml.Node | None, message: str) -> None:
         """Add a problem at the line of a node."""
@@ -54,15 +51,13 @@ class FormReport:
         """Add a warning at the line of a node."""
         self.warnings.append(Problem(rule, self.file, message, safe_yaml.line_of(node)))
 
-    def may_compile(self, pattern: str) -> bool:
-        """Return whether another regular expression can be compiled within the allowed cost."""
-        self._pattern_cost += len(pattern) + _COST_OF_PATTERN
-        return self._pattern_cost <= _MAX_PATTERNS
-
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
-        """Return whether the dashboard reads a node as YAQL: an unquoted string, or a tagged one.
+        """Return whether the dashboard reads a node as a YAQL expression.
 
-        :param by_default: what to return without a parser, if only a parser could decide.
+        An expression is a node with the tag ``!yaql``, or an unquoted string that is valid YAQL.
+
+        :param by_default: what to return for an unquoted string if this report has no function that
+            checks whether it is valid YAQL.
         """
         if node.tag == safe_yaml.YAQL:
             return True
@@ -75,10 +70,12 @@ class FormReport:
     def entries(
         self, rule: Rule, node: yaml.Node, subject: str, is_evaluated: bool = False
     ) -> Entries | None:
-        """Return the entries of a mapping with strings as keys; None after a problem.
+        """Return the entries of a mapping; report keys that are not strings as problems.
 
+        :param rule: the rule for such problems.
         :param subject: the name of the mapping, for messages.
-        :param is_evaluated: whether keys may be expressions.
+        :param is_evaluated: whether a key may also be an expression.
+        :returns: the entries whose keys are right; None if the node is not a mapping.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)
@@ -97,7 +94,7 @@ class FormReport:
 
 
 def is_string(node: yaml.Node) -> TypeGuard[yaml.ScalarNode]:
-    """Return whether a node is a string, or an expression."""
+    """Return whether a node is a string, or has the tag of an expression."""
     return isinstance(node, yaml.ScalarNode) and node.tag in (safe_yaml.STR, safe_yaml.YAQL)
 
 
@@ -116,12 +113,12 @@ def is_arithmetic(node: yaml.Node) -> bool:
 
 
 def snake_case(key: str) -> str:
-    """Return a key as the dashboard writes it: ``maxLength`` becomes ``max_length``."""
+    """Return a key in the dashboard's spelling: ``maxLength`` becomes ``max_length``."""
     return _CAPITAL.sub("_", key).lower()
 
 
 def described(node: yaml.Node) -> str:
-    """Describe a value for a message."""
+    """Return a description of a node's value, for a message."""
     if isinstance(node, yaml.ScalarNode) and not is_null(node):
         return quoted(str(node.value))
     return safe_yaml.kind(node)

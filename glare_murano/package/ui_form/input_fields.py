@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fields of a form: their types, attributes and validators.
+"""Check the fields of a form: their types, attributes and validators.
 
-The dashboard passes attributes on as arguments, so an unknown attribute breaks the form.
-An attribute whose value is an expression becomes a property, which may have any name.
+The dashboard passes the attributes of a field to its class as arguments, so an unknown attribute
+breaks the form. An attribute whose value is an expression becomes a property of the field instead,
+and may have any name.
 """
 
 import re
@@ -13,7 +14,7 @@ import yaml
 
 from glare_murano.package import safe_yaml
 from glare_murano.package.errors import quoted
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package.manifest import check_fqn
 from glare_murano.package.rules import Rule
 from glare_murano.package.ui_form.form_report import (
     FormReport,
@@ -30,8 +31,8 @@ _DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}\s*\Z")
 _FLAVOR_LIMITS = {
     f"{end}_{unit}" for end in ("min", "max") for unit in ("vcpus", "disk", "memory_mb")
 }
-# Attributes that the dashboard needs to make the class of a field. Expressions in them do not
-# become properties.
+# Attributes that the dashboard needs to make the class of a field. They do not become properties,
+# even if their values are expressions.
 _NO_PROPERTIES = ("regexp_validator", "widget_attrs", "widget_media")
 # Attributes whose expressions are evaluated when the form is shown.
 _SHOWN = ("description", "description_title", "help_text", "initial", "label")
@@ -88,7 +89,10 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
 
 
 def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
-    """Check and return the type of a field; if it is a list of classes, return the first."""
+    """Check the type of a field.
+
+    :returns: the type, or the first class of a list of classes; None after a problem.
+    """
     if written is None:
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
         return None
@@ -100,7 +104,7 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
         if is_string(each) and each.value in _TYPES and each is written:
             break
         try:
-            check_full_name(str(each.value) if is_string(each) else "")
+            check_fqn(str(each.value) if is_string(each) else "")
         except ValueError:
             message = f"{described(each)} is neither a type of fields nor the name of a class"
             report.refuse(Rule.FORM_FIELD, each, message)
@@ -112,7 +116,7 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
 
 
 def _check_keys(report: FormReport, node: yaml.Node) -> None:
-    """Refuse keys that are not strings, at any level."""
+    """Check that the keys of a value's mappings are strings, at any level."""
     rest = [node]
     while rest:
         node = rest.pop()
@@ -204,7 +208,7 @@ def _network_mode(report: FormReport, key: str, value: yaml.Node) -> None:
 
 
 def _pattern(report: FormReport, key: str, value: yaml.Node) -> None:
-    """Check a Python regular expression, which may be written as ``/pattern/flags``."""
+    """Check a Python regular expression, in the form ``pattern`` or ``/pattern/flags``."""
     if not is_string(value):
         _refuse(report, key, value, "a regular expression")
         return
@@ -215,14 +219,12 @@ def _pattern(report: FormReport, key: str, value: yaml.Node) -> None:
             _refuse(report, key, value, "/pattern/ or /pattern/flags after a slash")
             return
         pattern, letters = found[1], found[2]
-    if not report.may_compile(pattern):
-        return
     flags = 0
     for letter in letters.upper():
         flags |= getattr(re, letter, 0)
     try:
-        re.compile(pattern, flags)
-    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        report.patterns.check(pattern, flags)
+    except ValueError as error:
         message = f"{key} {quoted(written)} is not a valid regular expression: {error}"
         report.refuse(Rule.FORM_VALIDATOR, value, message)
 
@@ -286,7 +288,7 @@ _ADDING: Mapping[str, _Check] = {
 }
 _OF_CLASS: Mapping[str, _Check] = {**_ADDING, "empty_value_message": _anything}
 
-# Type -> its attributes, without the common ones. Any other type is the name of a class.
+# Type -> the attributes that only this type has. A type that is missing here is a class name.
 _TYPES: Mapping[str, Mapping[str, _Check]] = {
     "azone": _CHOICE,
     "boolean": {},

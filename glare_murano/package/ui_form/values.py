@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The values of a form, which the dashboard reads with PyYAML's own parser, not with libyaml."""
+"""Check that the dashboard can read the values of a form: it uses PyYAML's own parser.
+
+This project parses YAML with libyaml, which accepts more than PyYAML's own parser.
+"""
 
 from typing import Any
 
@@ -19,12 +22,14 @@ _MAX_LENGTH = 1000
 
 
 def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
-    """Check that PyYAML's own parser can read a form, and make its values.
+    """Check that PyYAML can parse a form with its own parser, and construct the values.
 
-    :param data: the file.
-    :param file: its name, for messages.
-    :param document: its nodes from libyaml, which accepts more YAML, such as tabs after a value.
-    :raises InvalidPackage: with the first mistake.
+    libyaml accepts more, such as tabs after a value.
+
+    :param data: the content of the file.
+    :param file: the name of the file, for messages.
+    :param document: the root node of the form, from libyaml.
+    :raises InvalidPackage: if PyYAML cannot read the form; the error has the first mistake.
     """
     try:
         if len(data) <= _MAX_PARSED:
@@ -39,7 +44,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
-    """Makes the values; an error names the line of its value."""
+    """PyYAML's constructor of values, whose errors name the line of the wrong value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if not isinstance(node, yaml.ScalarNode):

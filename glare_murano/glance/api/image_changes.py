@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Transactions that check changes of packages, and make them.
+
+Before a transaction changes a package, it locks all packages that the checks depend on; see
+``service/package_locks.py``. Glance's own functions change the visibility, the status and the
+members of an image. They run inside a transaction of this module, so that every request and every
+task of Glance passes the checks.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy.engine import Connection
+
+from glare_murano import images, preconditions
+from glare_murano.glance import internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_queries import SHARED
+from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.db.image_tables import ACCEPTED
+from glare_murano.glance.options import SETTINGS
+from glare_murano.service import budgets, package_locks, release_changes
+from glare_murano.service.database import Viewer
+from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.release_changes import ReleaseChange
+
+# Reads packages with a connection, and returns their changes.
+Find = Callable[[Connection], Sequence[ReleaseChange]]
+
+
+class Transaction:
+    """A transaction that changes packages, and checks the changes before and after its locks.
+
+    The constructor makes the checks for the first time, to find the packages to lock.
+
+    :param caller: the caller of the request.
+    :param changes: the changes, computed from the packages before they are locked.
+    :param find: computes the changes again after the packages are locked. It raises
+        ``internals.ImagesBusy`` if another request has changed the packages meanwhile.
+    :param problems: problems that the caller of this class has found. The request is refused for
+        them and for the problems that the checks find.
+    :ivar warning: what the caller should know although the request succeeds; empty without one.
+    :raises RefusedRequest: if there are problems; the message has a line for each.
+    """
+
+    def __init__(
+        self,
+        caller: callers.Caller,
+        changes: Sequence[ReleaseChange],
+        find: Find,
+        problems: Collection[RefusedRequest] = (),
+    ) -> None:
+        self.warning = ""
+        self._caller = caller
+        self._changes = changes
+        self._find = find
+        self._problems = problems
+        self._lock_and_check = package_locks.prepare(
+            self._check, internals.reading, image_rows.lock, internals.ImagesBusy
+        )
+
+    def _check(self, connection: Connection, locked: frozenset[str]) -> PackageLocks:
+        database = GlanceDatabase(connection, self._caller.viewer, budgets.of_look_ups(SETTINGS))
+        changes = self._find(connection) if locked else self._changes
+        checked = release_changes.check(changes, database, SETTINGS, self._caller.overrides, locked)
+        if problems := [*self._problems, *checked.problems]:
+            raise RefusedRequest(problems[0].status, "\n".join(map(str, problems)))
+        self.warning = checked.warning
+        return checked.locks
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Lock the packages, check the changes again, and run the body of the ``with`` statement.
+
+        :raises RefusedRequest: if there are problems; the message has a line for each.
+        :raises internals.ImagesBusy: if the packages have changed, so that a new transaction must
+            be prepared.
+        """
+        with internals.writing() as connection:
+            self._lock_and_check(connection)
+            yield connection
+
+
+def save(
+    context: Any, image_id: str, attributes: Mapping[str, Any], write: Callable[[], None]
+) -> None:
+    """Save new attributes of a package, if the checks pass; see ``internals.GuardSave``.
+
+    :param attributes: the changed attributes, with their new values.
+    :param write: Glance's function that saves the image.
+    :raises RefusedRequest: if a check fails, or if another request has changed a list of the
+        package since the client read it (see ``preconditions``).
+    """
+    unchanged = internals.unchanged(context)
+
+    def change(connection: Connection, row: ImageRow) -> ReleaseChange:
+        if changed := preconditions.find_changed(unchanged, images.stored_fields(row.properties)):
+            raise conflict(
+                f"another request has changed {changed} of {row}; read the package again, and "
+                f"repeat the change"
+            )
+        after = dataclasses.replace(row, attributes={**row.attributes, **attributes})
+        is_hidden = after.visibility not in ("public", row.visibility)
+        members = _members(connection, row.id) if after.visibility == SHARED else ()
+        keeping = members if is_hidden else None
+        return ReleaseChange(row, after, row.state, after.state, keeping)
+
+    _write(context, image_id, change, write)
+
+
+def change_member(
+    context: Any, image_id: str, member: str, status: str, write: Callable[[], None]
+) -> None:
+    """Change a member of a package, if the checks pass; see ``internals.GuardMember``.
+
+    :param member: the project that is the member.
+    :param status: the member's new status; empty if the member is removed.
+    :param write: Glance's function that changes the member.
+    :raises RefusedRequest: if the member can no longer see the package, and only this package
+        satisfies requirements of the member's packages.
+    """
+
+    def change(connection: Connection, row: ImageRow) -> ReleaseChange:
+        members = _members(connection, row.id)
+        is_hidden = row.visibility == SHARED and member in members and status != ACCEPTED
+        keeping = members - {member} if is_hidden else None
+        return ReleaseChange(row, row, row.state, row.state, keeping)
+
+    _write(context, image_id, change, write)
+
+
+def _write(
+    context: Any,
+    image_id: str,
+    change: Callable[[Connection, ImageRow], ReleaseChange],
+    write: Callable[[], None],
+) -> None:
+    """Change a package in a transaction; try again while other requests are in its way."""
+    caller = callers.in_context(context)
+
+    def find(connection: Connection) -> list[ReleaseChange]:
+        rows = image_rows.find(connection, [image_id], caller.viewer.project_id)
+        return [change(connection, row) for row in rows]
+
+    def attempt() -> None:
+        with internals.reading() as connection:
+            changes = find(connection)
+        for each in changes:
+            if each.is_added or each.becomes_public:
+                # Policies may query other services, so they are checked before the lock.
+                caller.check_names(cast(ImageRow, each.after))
+        with Transaction(caller, changes, find).begin():
+            write()
+
+    internals.retry(attempt)
+
+
+def _members(connection: Connection, image_id: str) -> set[str]:
+    """Return the projects that have accepted a package shared with them."""
+    database = GlanceDatabase(connection, Viewer(None, False), budgets.of_look_ups(SETTINGS))
+    return set(database.find_members([image_id]).get(image_id, ()))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``glare-murano-glance-status``: check the settings of a Glance with packages."""
+
+import os
+import pathlib
+import sys
+
+
+def main() -> int:
+    """Run ``upgrade check``.
+
+    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if Glance would not start;
+        1 if Glance is not installed.
+    """
+    try:
+        from oslo_config import cfg
+        from oslo_upgradecheck import upgradecheck
+
+        from glare_murano.glance import start_checks
+        from glare_murano.upgrade_checks import UpgradeCheck
+    except ModuleNotFoundError as error:
+        print(
+            f"glare-murano-glance-status: {error}; in a clone of glare-murano, run pip install "
+            "'.[glance]' with Glance's own pip",
+            file=sys.stderr,
+        )
+        return 1
+    command = UpgradeCheck("Packages in Glance", start_checks.UPGRADE_CHECKS)
+    directory = pathlib.Path(os.environ.get("OS_GLANCE_CONFIG_DIR", "/etc/glance").strip())
+    # The files that Glance reads, in its order.
+    paths = [directory / name for name in ("glance-image-import.conf", "glance-api.conf")]
+    files = [str(path) for path in paths if path.exists()]
+    return upgradecheck.main(cfg.CONF, "glance", command, sys.argv[1:], files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

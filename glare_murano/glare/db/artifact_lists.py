@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
+
+The statements find all packages that meet the conditions. Where a database compares without
+regard to case, they may find more: the module ``service.listed_packages`` compares again.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from glare.db.sqlalchemy import models
+
+from glare_murano import fields
+from glare_murano.glare.db import artifact_queries
+from glare_murano.package_order import SEARCHED
+from glare_murano.selection import ANY, Selection
+from glare_murano.service.database import Viewer
+from glare_murano.service.list_statements import like, literals_of, sort_names
+
+_artifacts = models.Artifact.__table__.c
+_properties = models.ArtifactProperty.__table__.c
+_blobs = models.ArtifactBlob.__table__.c
+_tags = models.ArtifactTag.__table__.c
+
+# Field -> its column.
+COLUMNS = {name: _artifacts[name] for name in ("description", "created_at", "updated_at")}
+# Condition -> the column with its value.
+_ATTRIBUTES: Mapping[str, Any] = {
+    name: _artifacts[name] for name in ("id", "owner", "status", "visibility")
+}
+_SEARCHED = [name for name in SEARCHED if name in {field.name for field in fields.FIELDS}]
+
+
+def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) -> Any:
+    """Return the statement for the packages of a list.
+
+    :param names: the only names that are searched; None for all.
+    """
+    statement = _restricted(sa.select(*artifact_queries.RECORD), selection, viewer)
+    return statement if names is None else statement.where(_artifacts.name.in_(list(names)))
+
+
+def sorted_names(
+    selection: Selection,
+    viewer: Viewer,
+    *,
+    is_descending: bool,
+    first: str | None,
+    after: str | None,
+) -> Any:
+    """Return the statement for the names of the packages of a list, each once.
+
+    :param first: the name at which they begin.
+    :param after: the name after which they begin.
+    """
+    name = _artifacts.name
+    statement = _restricted(sa.select(name), selection, viewer).group_by(name)
+    return sort_names(statement, name, is_descending=is_descending, first=first, after=after)
+
+
+def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:
+    """Restrict a statement to the artifacts that meet conditions and are visible."""
+    if literals := literals_of(selection.words):
+        found = _containing(literals).subquery()
+        statement = statement.join_from(
+            models.Artifact.__table__, found, found.c.id == _artifacts.id
+        )
+    listed = sa.select(_artifacts.id).where(
+        _artifacts.type_name == fields.TYPE_NAME, _artifacts.status.in_(list(selection.statuses))
+    )
+    listed = artifact_queries.visible(listed, viewer.is_admin, viewer.project_id is not None)
+    statement = statement.where(
+        artifact_queries.without_index(listed.whereclause),
+        *(_condition(name, list(values)) for name, values in selection.values.items()),
+    )
+    if selection.yanked is None:
+        return statement
+    is_yanked = _artifacts.id.in_(_with("yanked"))
+    return statement.where(is_yanked if selection.yanked else ~is_yanked)
+
+
+def _condition(name: str, values: list[str]) -> Any:
+    if name == "name":
+        patterns = [like(_artifacts.name, value) for value in values if ANY in value]
+        return sa.or_(_artifacts.name.in_([v for v in values if ANY not in v]), *patterns)
+    if name in _ATTRIBUTES:
+        return _ATTRIBUTES[name].in_(values)
+    if name == "tags":
+        tagged = sa.select(_tags.artifact_id)
+        return _artifacts.id.in_(tagged.where(_tags.value.in_(values)) if values else tagged)
+    if name == "requirements" and values:
+        return _artifacts.id.in_(artifact_queries.requiring(values))
+    value = _properties.key_name if name == "inherits" else _properties.string_value
+    found = _with(name).where(value.in_(values)) if values else _with(name)
+    if name == "type":
+        # Many packages have the same type, so that each package is looked at.
+        of_artifact = _properties.artifact_id == _artifacts.id
+        is_type = artifact_queries.without_index(found.whereclause)
+        return sa.exists().where(of_artifact, is_type)
+    return _artifacts.id.in_(found)
+
+
+def _with(name: str) -> Any:
+    """Return the statement for the ids of artifacts that have a property."""
+    return sa.select(_properties.artifact_id).where(_properties.name == name)
+
+
+def _containing(literals: Collection[str]) -> Any:
+    """Return the statement for the ids of artifacts that contain one of some strings."""
+    artifacts = models.Artifact.__table__.alias().c
+
+    def contains(column: Any) -> Any:
+        lowered = sa.func.lower(column)
+        return sa.or_(*(lowered.contains(each, autoescape=True) for each in literals))
+
+    return sa.union(
+        sa.select(artifacts.id).where(
+            sa.or_(contains(artifacts.name), contains(artifacts.description))
+        ),
+        sa.select(_properties.artifact_id).where(
+            _properties.name.in_(_SEARCHED), contains(_properties.string_value)
+        ),
+        sa.select(_tags.artifact_id).where(contains(_tags.value)),
+    )
+
+
+# The elements of lists and mappings, and the strings, of artifacts by id.
+PROPERTIES = (
+    sa.select(
+        _properties.artifact_id,
+        _properties.name,
+        _properties.key_name,
+        _properties.string_value,
+    )
+    .where(
+        artifact_queries.among(_properties.artifact_id),
+        artifact_queries.without_index(_properties.name.in_(sa.bindparam("names", expanding=True))),
+    )
+    .order_by(_properties.position)
+)
+
+TAGS = sa.select(_tags.artifact_id, _tags.value).where(artifact_queries.among(_tags.artifact_id))
+
+ATTRIBUTES = sa.select(_artifacts.id, *COLUMNS.values()).where(
+    artifact_queries.among(_artifacts.id)
+)
+
+DIGESTS = sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size).where(
+    artifact_queries.among(_blobs.artifact_id),
+    artifact_queries.without_index(artifact_queries.IS_ARCHIVE),
+)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``glare-murano-status``: check the settings of a Glare before an upgrade."""
+
+import sys
+from collections.abc import Sequence
+
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_upgradecheck import upgradecheck
+
+from glare_murano.glare import start_checks
+from glare_murano.upgrade_checks import UpgradeCheck
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``upgrade check``.
+
+    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if Glare would not start.
+    """
+    logging.register_options(cfg.CONF)
+    command = UpgradeCheck("Packages in Glare", start_checks.UPGRADE_CHECKS)
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
+    files = cfg.find_config_files("glare", "glare-api")
+    return upgradecheck.main(cfg.CONF, "glare", command, arguments, files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The caller's side of the sandbox: request a child for a file, and read the child's answer.
+
+The requests go to a warm process, which forks the children; see ``fork_server``. This module starts
+a warm process for each function, which all threads of this process share. After a fork, the new
+process starts warm processes of its own. Green threads of eventlet can use this module, since it
+waits only for a socket.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from glare_murano.package.errors import GlareMuranoError
+from glare_murano.package.sandbox import limited_process, scratch
+from glare_murano.package.sandbox.limited_process import MAX_REQUEST, OUT_OF_MEMORY
+
+# The longest answer in bytes. The two logos and the form of a package take 2.7 MiB of it.
+MAX_ANSWER = 4 * 1024**2
+
+_PROGRAM = "glare_murano.package.sandbox.fork_server"
+# A child may wait, instead of computing. It is ended after this many times the processor time that
+# it may use.
+_PATIENCE = 3
+# How much later than the time limit of a child its report may come, in seconds. The warm process
+# may still be starting when the request is sent.
+_GRACE = 60
+# The seconds between two calls of ``meanwhile``.
+_INTERVAL = 1
+_MAX_REPORT = 4096
+# Reading many empty lists from JSON would delay other requests.
+_MAX_BRACKETS = 100_000
+# The most of a child's output that is read, in bytes.
+_SHOWN = 20_000
+
+
+class ChildFailed(GlareMuranoError):
+    """A child process has failed, or could not be started.
+
+    :ivar output: the end of what the child has printed. Each line is indented, so that no line
+        can imitate a line of a log.
+    """
+
+    def __init__(self, reason: str, output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+
+
+class LimitReached(GlareMuranoError):
+    """A child process has reached a limit; the message says which limit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ChildSettings:
+    """The limits of a child process, and its Python interpreter.
+
+    :param seconds: the most processor time of the child, in seconds. The limit in wall-clock time
+        is three times as long.
+    :param memory: the largest address space of the child, in bytes.
+    :param file_size: the largest file that the child can write, in bytes.
+    :param python: the path of the interpreter; empty for that of this process. In uWSGI, the path
+        is necessary, since ``sys.executable`` is uWSGI itself.
+    """
+
+    seconds: int = 20
+    memory: int = 512 * 1024**2
+    file_size: int = 512 * 1024**2
+    python: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer of a child process, which is not trusted.
+
+    :param content: the answer, as parsed from JSON.
+    :param output: the end of what the child has printed, as in ``ChildFailed``.
+    """
+
+    content: Any
+    output: str
+
+
+class _WarmProcess:
+    """A warm process: a process that runs ``fork_server``.
+
+    :ivar started_by: the command that has started the process, and its ``PYTHONPATH``.
+    """
+
+    def __init__(self, command: Sequence[str], path: str) -> None:
+        """Start the process, and forbid other processes of the user to look into this one.
+
+        Otherwise a child could read and write what this process has open, such as the archives and
+        answers of other children.
+
+        :param path: the value of ``PYTHONPATH`` for the process.
+        :raises OSError: if the process cannot be started.
+        """
+        self.started_by = (command, path)
+        limited_process.hide_memory()
+        # The socket sends a message completely or not at all, and never waits.
+        self._requests, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests.setblocking(False)
+        # This file is in memory, and not in the directory for temporary files.
+        self._output = os.fdopen(os.memfd_create("output"), "rb")
+        try:
+            with other:
+                self._process = subprocess.Popen(  # noqa: S603 - with arguments of ours alone
+                    command,
+                    stdin=other.fileno(),
+                    stdout=self._output.fileno(),
+                    stderr=self._output.fileno(),
+                    cwd="/",
+                    env={"PYTHONPATH": path},
+                    start_new_session=True,
+                )
+        except OSError:
+            self._close()
+            raise
+
+    def send(self, request: bytes, descriptors: Sequence[int]) -> None:
+        """Send a request to the process.
+
+        :param descriptors: the descriptors that the child gets; see ``limited_process``.
+        :raises OSError: if the process has ended.
+        """
+        socket.send_fds(self._requests, [request], list(descriptors))
+
+    def errors(self) -> str:
+        """Return what the process has printed, which it does only if it fails."""
+        return _end_of(self._output)
+
+    def end(self) -> None:
+        """End the process, and the children and supervisors that wait for a request."""
+        self._close()
+        # A process that was stopped would not notice the end of the warm process.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def forget(self) -> None:
+        """Close the descriptors of a warm process that belongs to the parent, after a fork."""
+        self._close()
+        # With an exit status, Python does not warn that the warm process still runs.
+        self._process.returncode = 0
+
+    def _close(self) -> None:
+        self._requests.close()
+        self._output.close()
+
+
+# Function -> the warm process that has imported it.
+_processes: dict[str, _WarmProcess] = {}
+_lock = threading.Lock()
+
+
+def run(
+    function: str,
+    file: IO[bytes],
+    parameters: Mapping[str, Any],
+    settings: ChildSettings,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Answer:
+    """Call a function on a file, in a child process with limits.
+
+    If the child ends together with the warm process, the function is called once more, in another
+    child. The host may have lacked memory, for example.
+
+    :param function: the name of the function, as ``MODULE:NAME``. The function takes the file and
+        the parameters, and returns a value for JSON.
+    :param file: an open file that has a descriptor. The function gets it for reading only, but
+        hostile code could open it again for writing.
+    :param parameters: the arguments of the function besides the file, as values for JSON.
+    :param meanwhile: a function that is called every second. If it raises an error, the child ends,
+        and this function raises the same error.
+    :raises LimitReached: if the child reaches a limit, or its answer is too long.
+    :raises ChildFailed: if the child fails, or its answer is not JSON.
+    """
+    seconds = _PATIENCE * settings.seconds
+    limits = {name: getattr(settings, name) for name in ("seconds", "memory", "file_size")}
+    request = {
+        "parameters": parameters,
+        "limits": limits,
+        "seconds": seconds,
+        "directory": tempfile.gettempdir(),
+    }
+    message = json.dumps(request).encode()
+    if len(message) > MAX_REQUEST:
+        raise ChildFailed(f"a request of {len(message)} bytes is too long")
+    file.flush()
+    # The second attempt starts another warm process, if the first one has ended.
+    for _ in range(2):
+        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
+            descriptors = [each.fileno() for each in (file, output, answer)]
+            with _requested(function, settings.python, message, descriptors) as child:
+                report = child.wait(seconds + _GRACE, meanwhile)
+            if report is None:
+                _end_warm_process(function)
+                raise ChildFailed(f"its supervisor has not reported for {seconds + _GRACE} seconds")
+            if report:
+                return _read(json.loads(report), settings, answer, output)
+    raise ChildFailed("its supervisor has ended", _errors(function))
+
+
+class _RequestedChild:
+    """A child with a request, which this process can end without the help of a supervisor.
+
+    Hostile code in a child could stop or kill its supervisor, and would then have no limit of time.
+    So the supervisor sends descriptors of both processes before the child reads the file.
+    """
+
+    def __init__(self, reports: socket.socket) -> None:
+        """Prepare for the messages of the supervisor, which come from a socket."""
+        self._reports = reports
+        self._child = self._supervisor = -1
+        self._directory = ""
+        # The result of ``wait``.
+        self._report: bytes | None = None
+
+    def wait(self, seconds: float, meanwhile: Callable[[], object]) -> bytes | None:
+        """Wait for the report that the child has ended.
+
+        :returns: the report; empty if the supervisor has ended without a report, and None if the
+            report does not come in time.
+        """
+        self._reports.settimeout(_INTERVAL)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                # Green threads can wait for recv, but not for recv_fds.
+                self._reports.recv(1, socket.MSG_PEEK)
+                message, found, *_ = socket.recv_fds(
+                    self._reports, _MAX_REPORT, 2, socket.MSG_CMSG_CLOEXEC
+                )
+            except TimeoutError:
+                meanwhile()
+                continue
+            except OSError:
+                message, found = b"", []
+            if not found:
+                self._report = message
+                return message
+            (self._child, self._supervisor), self._directory = found, message.decode()
+        return None
+
+    def end(self) -> None:
+        """End the child, if its supervisor has not reported that it has ended."""
+        if self._child < 0:
+            return
+        if not self._report:
+            _send_signal(self._child, signal.SIGKILL)
+            # A supervisor that was stopped goes on, and removes the directory of the child. Without
+            # a report it has ended, although its process may still exist.
+            if not _send_signal(self._supervisor, signal.SIGCONT) or self._report is not None:
+                scratch.remove(pathlib.Path(self._directory))
+        os.close(self._child)
+        os.close(self._supervisor)
+
+
+def _send_signal(process: int, number: int) -> bool:
+    """Send a signal to a process; return whether the process still runs.
+
+    :param process: a descriptor of the process.
+    """
+    try:
+        signal.pidfd_send_signal(process, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _requested(
+    function: str, python: str, message: bytes, descriptors: Sequence[int]
+) -> Iterator[_RequestedChild]:
+    """Request a child, which is ended when the ``with`` statement ends.
+
+    :param function: the name of the function that the child calls.
+    :param python: the path of the interpreter; empty for that of this process.
+    :param message: the request.
+    :param descriptors: the descriptors of the file, the output and the answer.
+    :raises ChildFailed: if the warm process cannot be started.
+    """
+    # The file is opened again, so that the child cannot write to it, or move its position here.
+    file = os.open(f"/proc/self/fd/{descriptors[0]}", os.O_RDONLY | os.O_CLOEXEC)
+    reports, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with reports:
+        try:
+            _send(function, python, message, (file, *descriptors[1:], other.fileno()))
+        finally:
+            os.close(file)
+            other.close()
+        child = _RequestedChild(reports)
+        try:
+            yield child
+        finally:
+            child.end()
+
+
+def _send(function: str, python: str, message: bytes, descriptors: Sequence[int]) -> None:
+    """Send a request to the warm process for a function; start the process if it does not run.
+
+    :raises ChildFailed: if the warm process cannot be started.
+    """
+    command = (python or sys.executable, "-s", "-P", "-m", _PROGRAM, function)
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    with _lock:
+        running = _processes.get(function)
+        if running and running.started_by == (command, path):
+            with contextlib.suppress(OSError):
+                running.send(message, descriptors)
+                return
+        if running:
+            _processes.pop(function).end()
+        try:
+            started = _processes[function] = _WarmProcess(command, path)
+            started.send(message, descriptors)
+        except OSError as error:
+            raise ChildFailed(f"the warm process cannot be started: {error}") from error
+
+
+def _end_warm_process(function: str) -> None:
+    """End the warm process for a function, so that the next request starts another one."""
+    with _lock:
+        if running := _processes.pop(function, None):
+            running.end()
+
+
+def _errors(function: str) -> str:
+    """Return what the warm process for a function has printed."""
+    with _lock:
+        running = _processes.get(function)
+        return running.errors() if running else ""
+
+
+def _forget_all() -> None:
+    """Forget the warm processes of the parent, in a process that was just forked."""
+    global _lock
+    # Another thread of that process may have held the lock.
+    _lock = threading.Lock()
+    for each in _processes.values():
+        each.forget()
+    _processes.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _read(
+    report: Mapping[str, Any], settings: ChildSettings, answer: IO[bytes], output: IO[bytes]
+) -> Answer:
+    """Return the answer of a child that has ended.
+
+    :param report: the report of the child's supervisor.
+    :raises LimitReached: if the child has reached a limit, or its answer is too long.
+    :raises ChildFailed: if the child has failed, or its answer is not JSON.
+    """
+    code = report["code"]
+    is_over = code == -signal.SIGXCPU or (code and report["seconds"] >= settings.seconds)
+    if report["is_late"] or is_over:
+        raise LimitReached(
+            f"took more than {settings.seconds} seconds of processor time, or more than "
+            f"{_PATIENCE * settings.seconds} seconds in all"
+        )
+    if code == OUT_OF_MEMORY:
+        raise LimitReached(f"took more than {settings.memory} bytes of memory")
+    printed = _end_of(output)
+    if code:
+        raise ChildFailed(f"its exit status was {code}", printed)
+    data = os.pread(answer.fileno(), MAX_ANSWER + 1, 0)
+    if len(data) > MAX_ANSWER:
+        raise LimitReached(f"has a result of more than {MAX_ANSWER} bytes")
+    if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
+        raise ChildFailed("its answer has too many lists and mappings")
+    try:
+        return Answer(json.loads(data), printed)
+    except (ValueError, RecursionError) as error:
+        raise ChildFailed(f"its answer is not JSON: {error}", printed) from error
+
+
+def _end_of(file: IO[bytes]) -> str:
+    """Return the last lines of a process's output, each indented and printable."""
+    size = os.fstat(file.fileno()).st_size
+    data = os.pread(file.fileno(), _SHOWN, max(size - _SHOWN, 0))
+    lines = data.decode(errors="replace").splitlines()
+    return "".join(f"\n    {line if line.isprintable() else ascii(line)}" for line in lines)

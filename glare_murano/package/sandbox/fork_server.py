@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The program of the warm process, which forks a supervisor and a child for each file.
+
+The program works with four processes. The sender is the process that runs ``children``.
+
+* The warm process has imported the function that children call, and never reads a file. It always
+  keeps one supervisor with one child ready.
+* The child waits for a request, and calls the function on the file of the request. As soon as it
+  has a request, the warm process forks the next supervisor and its child.
+* The supervisor ends the child at its time limit, or when the sender ends. It reports the end of
+  the child to the sender. It reads nothing that the child writes after the child begins to read the
+  file. Before that, it sends descriptors of the child and of itself to the sender, which ends the
+  child if hostile code has stopped or killed the supervisor.
+
+Requests come from a socket, the descriptor 0, whose other end only the sender has. When the sender
+ends, all of these processes end. They ignore the signals that a service manager sends to every
+process of a service, so that the sender decides when they end.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import pathlib
+import pkgutil
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from glare_murano.package.manifest import (
+    FUNCTION_NAMESPACE,
+    PLUGIN_NAMESPACE,
+    registered_formats,
+)
+from glare_murano.package.sandbox import limited_process, scratch
+from glare_murano.package.sandbox.limited_process import MAX_REQUEST
+
+# The seconds before the next supervisor is forked, if a supervisor ends without a request.
+_PAUSE = 0.05
+_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def main() -> None:
+    """Serve requests for a function until the sender ends.
+
+    The argument of the command is the name of the function, as ``MODULE:NAME``.
+    """
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    # The kernel reaps the supervisors.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    limited_process.hide_memory()
+    function = pkgutil.resolve_name(sys.argv[1])
+    for group in (PLUGIN_NAMESPACE, FUNCTION_NAMESPACE):
+        # Read the entry points here: each child would take longer for that than for a small
+        # package.
+        registered_formats(group)
+    # Without this call, the garbage collector would copy the pages that children share with this
+    # process.
+    gc.freeze()
+    with socket.socket(fileno=0) as requests:
+        while not _has_ended(requests):
+            _serve_one(requests, function)
+    # The process that started this one made it the leader of a group. In the group are also the
+    # supervisor and the child that wait for a request; they may have been stopped.
+    os.killpg(0, signal.SIGKILL)
+
+
+def _has_ended(requests: socket.socket) -> bool:
+    """Return whether the sender of requests has ended."""
+    poll = select.poll()
+    # No event is requested, so poll returns only for the end of the connection.
+    poll.register(requests, 0)
+    return bool(poll.poll(0))
+
+
+def _serve_one(requests: socket.socket, function: Callable[..., Any]) -> None:
+    """Fork a supervisor with its child, and wait until the child has received a request."""
+    taken, take = os.pipe()
+    if not os.fork():
+        os.close(taken)
+        _end(lambda: _supervise(requests, take, function))
+    os.close(take)
+    with open(taken, "rb") as pipe:
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        poll.register(requests, 0)
+        poll.poll()
+        if not _has_ended(requests) and not pipe.read(1):
+            # The supervisor has ended without a request; it may have been killed.
+            time.sleep(_PAUSE)
+
+
+def _end(run: Callable[[], int]) -> NoReturn:
+    """Call a function, and end this process; the result of the function is the exit status."""
+    status = 1
+    try:
+        status = run()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        # sys.exit would run what the parent runs at its end, and would wait for threads.
+        os._exit(status)
+
+
+def _supervise(requests: socket.socket, take: int, function: Callable[..., Any]) -> int:
+    """Fork a child, wait until it has a request, and report to the sender how the child ended.
+
+    This is the supervisor in the docstring of this module.
+
+    :param requests: the socket from which the request comes.
+    :param take: the writing end of a pipe; a byte in it says that the child has a request.
+    :param function: the function that the child calls.
+    :returns: the exit status of this process.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    received, send = socket.socketpair()
+    parent = os.getpid()
+    child = os.fork()
+    if not child:
+        limited_process.end_with(parent)
+        _end(lambda: limited_process.serve(requests, send, function))
+    send.close()
+    # Nothing but the warm process, and the next child, may keep this socket open.
+    requests.close()
+    message, reports, *_ = socket.recv_fds(received, MAX_REQUEST, 1)
+    if not message:
+        return 0
+    # This process goes on if the warm process is ended with its group.
+    os.setpgid(0, 0)
+    # Let the warm process fork the next child. The warm process may have been killed.
+    with contextlib.suppress(BrokenPipeError), open(take, "wb") as pipe:
+        pipe.write(b"1")
+    request = json.loads(message)
+    # It is made here, since a supervisor removes it, and outlives the child and the sender.
+    directory = pathlib.Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir=request["directory"]))
+    with received, socket.socket(fileno=reports[0]) as sender:
+        # The sender may have given up.
+        with contextlib.suppress(OSError):
+            _introduce(child, directory, sender)
+            received.send(str(directory).encode())
+        outcome = _see_to_end(child, sender, request["seconds"])
+        scratch.remove(directory)
+        with contextlib.suppress(OSError):
+            sender.sendall(json.dumps(outcome).encode())
+    scratch.remove_abandoned(directory.parent)
+    return 0
+
+
+def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> None:
+    """Send descriptors of a child and of this process to the sender, so that it can end both."""
+    processes = [os.pidfd_open(child), os.pidfd_open(os.getpid())]
+    try:
+        socket.send_fds(sender, [str(directory).encode()], processes)
+    finally:
+        for each in processes:
+            os.close(each)
+
+
+def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, Any]:
+    """Wait until a child ends, and return the report for the sender.
+
+    The child is killed at its time limit, or when the sender ends.
+    """
+    is_late = not _wait(child, sender, seconds)
+    _kill(child)
+    _, status, used = os.wait4(child, 0)
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "is_late": is_late,
+        "seconds": used.ru_utime + used.ru_stime,
+    }
+
+
+def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
+    """Wait until a child or the sender ends, for a limited time.
+
+    :returns: whether one of them has ended in this time.
+    """
+    descriptor = os.pidfd_open(child)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.register(sender, 0)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def _kill(child: int) -> None:
+    """Kill a child, whose exit status was not read yet, and the processes that it has started."""
+    for kill in (os.killpg, os.kill):
+        # The child may not lead its group yet.
+        with contextlib.suppress(ProcessLookupError):
+            kill(child, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

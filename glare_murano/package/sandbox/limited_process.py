@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The code of a child process: it waits for a request, sets its limits, and writes its answer.
+
+While the child reads the file, it has only these descriptors: 0 is the file, which is read-only;
+1 and 2 are the output; 3 is the answer.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+# The largest request in bytes.
+MAX_REQUEST = 64 * 1024
+# The number of descriptors that come with a request: the file, the output, the answer, and the
+# socket for the report.
+DESCRIPTORS = 4
+# The exit status of a child that has run out of memory.
+OUT_OF_MEMORY = 3
+
+_ANSWER = 3
+_MAX_FILES = 256
+# See prctl(2); Python has no function for it.
+_SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 1, 4, 38
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def hide_memory() -> None:
+    """Forbid other processes of the same user to trace this process, or to read its memory.
+
+    The children of this process inherit the prohibition.
+    """
+    _set(_SET_DUMPABLE, 0)
+
+
+def end_with(parent: int) -> None:
+    """Make the kernel kill this process when its parent ends.
+
+    :param parent: the id of the parent process.
+    """
+    _set(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        # The parent has ended before this call.
+        os._exit(1)
+
+
+def serve(requests: socket.socket, supervisor: socket.socket, function: Callable[..., Any]) -> int:
+    """Wait for a request, and call a function; this process should end afterwards.
+
+    :param requests: the socket from which the request comes, with its descriptors.
+    :param supervisor: a socket to the supervisor. The supervisor gets the path in which to make
+        this process's directory for temporary files, the time limit, and the socket for the report.
+        It sends the path of the directory.
+    :param function: a function that takes a file and the parameters, and returns a value for JSON.
+    :returns: the exit status for this process.
+    """
+    message, descriptors, *_ = socket.recv_fds(requests, MAX_REQUEST, DESCRIPTORS)
+    if not message:
+        return 0
+    request = json.loads(message)
+    known = {"directory": request["directory"], "seconds": request["seconds"]}
+    socket.send_fds(supervisor, [json.dumps(known).encode()], descriptors[3:])
+    directory = supervisor.recv(MAX_REQUEST).decode()
+    if not directory:
+        return 1
+    _detach(descriptors[:3], directory)
+    try:
+        _limit(**request["limits"])
+        _answer(function, request["parameters"])
+    except MemoryError:
+        # Nothing else works reliably without memory.
+        os._exit(OUT_OF_MEMORY)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+    return 0
+
+
+def _detach(descriptors: list[int], directory: str) -> None:
+    """Separate this process from its parent: leave its group, and close its descriptors.
+
+    :param descriptors: the file, the output and the answer, which stay open.
+    :param directory: the directory for temporary files.
+    """
+    # This process leads a process group, so that processes that it starts can be ended with it.
+    os.setsid()
+    _set(_SET_NO_NEW_PRIVILEGES, 1)
+    file, output, answer = descriptors
+    for source, target in ((file, 0), (output, 1), (output, 2), (answer, _ANSWER)):
+        os.dup2(source, target)
+    os.closerange(_ANSWER + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.chdir(directory)
+    os.environ.update(HOME=directory, TMPDIR=directory)
+    # Lines are not buffered, so that they come before a later traceback.
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - until the end
+
+
+def _limit(seconds: int, memory: int, file_size: int) -> None:
+    for kind, soft, hard in (
+        # At the soft limit, the process gets a signal, which it could catch.
+        (resource.RLIMIT_CPU, seconds, seconds + 1),
+        (resource.RLIMIT_AS, memory, memory),
+        (resource.RLIMIT_FSIZE, file_size, file_size),
+        (resource.RLIMIT_NOFILE, _MAX_FILES, _MAX_FILES),
+        (resource.RLIMIT_NPROC, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        # The service may have lower limits, which only root can raise.
+        _, largest = resource.getrlimit(kind)
+        if largest != resource.RLIM_INFINITY:
+            soft, hard = min(soft, largest), min(hard, largest)
+        resource.setrlimit(kind, (soft, hard))
+
+
+def _answer(function: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
+    with open(0, "rb", closefd=False) as file:
+        content = json.dumps(function(file, **parameters)).encode()
+    with open(_ANSWER, "wb") as answer:
+        answer.write(content)
+
+
+def _set(option: int, value: int) -> None:
+    if _prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")

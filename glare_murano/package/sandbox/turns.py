@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Let a few callers work at once, in turns that are fair to their owners.
+
+An owner is a project, for example. A free turn goes to the waiting owner who has the fewest turns.
+If several owners have equally few, it goes to the owner whose last turn began first. So an owner,
+whatever it does, delays another owner who has no turn by one turn at most.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from glare_murano.package.errors import GlareMuranoError
+
+# The largest number of callers of one owner that wait at once. Each caller takes a thread, and a
+# service has few threads.
+MAX_WAITING = 8
+# The seconds between two calls of ``meanwhile``.
+_INTERVAL = 1
+
+
+class Busy(GlareMuranoError):
+    """A turn has not come in time, or too many callers of the same owner wait already."""
+
+
+@dataclasses.dataclass(eq=False)
+class _Ticket:
+    """A caller that waits for a turn.
+
+    :param is_ready: whether the caller can take a turn now; False while it calls ``meanwhile``.
+    """
+
+    owner: str | None
+    is_ready: bool = False
+
+
+class Turns:
+    """A queue that gives turns to callers in this process, in threads and in green threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        # The waiting callers, in the order in which they came.
+        self._waiting: list[_Ticket] = []
+        self._running: collections.Counter[str | None] = collections.Counter()
+        # Each owner with a ticket or a turn -> the number of the owner's last turn.
+        self._last: dict[str | None, int] = {}
+        self._begun = 0
+
+    @contextlib.contextmanager
+    def turn(
+        self,
+        owner: str | None,
+        at_once: int,
+        at_once_of_owner: int,
+        seconds: float,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> Iterator[None]:
+        """Wait for a turn, and keep it until the ``with`` statement ends.
+
+        :param owner: the owner of the turn, such as the id of a project.
+        :param at_once: the largest number of turns at once.
+        :param at_once_of_owner: the largest number of turns that one owner has at once.
+        :param seconds: the longest wait, in seconds.
+        :param meanwhile: a function that is called every second during the wait. If it raises an
+            error, the wait ends with this error.
+        :raises Busy: if the turn does not come in time, or too many callers of the owner wait.
+        """
+        deadline = time.monotonic() + seconds
+        with self._queued(owner) as ticket:
+            while not self._takes(ticket, at_once, at_once_of_owner, deadline):
+                if time.monotonic() >= deadline:
+                    raise Busy
+                meanwhile()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running[owner] -= 1
+                self._forget(owner)
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def _queued(self, owner: str | None) -> Iterator[_Ticket]:
+        ticket = _Ticket(owner)
+        with self._changed:
+            if sum(each.owner == owner for each in self._waiting) >= MAX_WAITING:
+                raise Busy
+            self._waiting.append(ticket)
+        try:
+            yield ticket
+        finally:
+            with self._changed:
+                self._waiting.remove(ticket)
+                self._forget(owner)
+                # Another turn may be free, for another ticket.
+                self._changed.notify_all()
+
+    def _takes(self, ticket: _Ticket, at_once: int, of_owner: int, deadline: float) -> bool:
+        """Wait for a turn, at most until ``meanwhile`` must be called; return whether it came."""
+
+        def is_next() -> bool:
+            return self._running.total() < at_once and self._next(of_owner) is ticket
+
+        with self._changed:
+            ticket.is_ready = True
+            left = max(deadline - time.monotonic(), 0)
+            is_taken = self._changed.wait_for(is_next, min(left, _INTERVAL))
+            ticket.is_ready = False
+            if is_taken:
+                self._begun += 1
+                self._last[ticket.owner] = self._begun
+                self._running[ticket.owner] += 1
+            else:
+                self._changed.notify_all()
+            return is_taken
+
+    def _next(self, at_once_of_owner: int) -> _Ticket | None:
+        """Return the ticket that gets the next free turn; None if no ticket may have it."""
+
+        def rank(ticket: _Ticket) -> tuple[int, int]:
+            return self._running[ticket.owner], self._last.get(ticket.owner, 0)
+
+        ready = (ticket for ticket in self._waiting if ticket.is_ready)
+        allowed = (t for t in ready if self._running[t.owner] < at_once_of_owner)
+        return min(allowed, key=rank, default=None)
+
+    def _forget(self, owner: str | None) -> None:
+        """Forget an owner who has neither a turn nor a ticket."""
+        if not self._running[owner]:
+            del self._running[owner]
+            if all(ticket.owner != owner for ticket in self._waiting):
+                self._last.pop(owner, None)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read uploaded archives in child processes, in turns that are fair to all projects.
+
+An archive can take long to read, and may exploit a fault of a parser. In a child process it delays
+no other request, and has no access to the service. Authors check their packages with
+``read_contents``, which applies the same rules in their own process.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import IO, Any
+
+from glare_murano import archive_limits, stored_contents
+from glare_murano.package import (
+    Archive,
+    InvalidPackage,
+    Limits,
+    Problem,
+    archive_process,
+    package_types,
+    read_contents,
+)
+from glare_murano.package.rules import Rule
+from glare_murano.package.sandbox import Busy, Turns
+from glare_murano.package.ui_form import FormCheck
+from glare_murano.service import archive_settings
+from glare_murano.stored_contents import StoredContents
+
+_IN_CHILD = "glare_murano.service.archive_reading:read_in_child"
+_turns = Turns()
+
+
+def _renew_turns() -> None:
+    """Start with new turns after a fork: the turns so far belong to the parent process."""
+    global _turns
+    _turns = Turns()
+
+
+os.register_at_fork(after_in_child=_renew_turns)
+
+
+class ServiceBusy(InvalidPackage):
+    """The service is busy with other packages, and has not read this package."""
+
+
+def read(
+    options: Any,
+    archive: IO[bytes],
+    project_id: str | None,
+    label: str,
+    python: str = "",
+    meanwhile: Callable[[], object] = lambda: None,
+) -> StoredContents:
+    """Wait for the project's turn, then read an archive and check every file in it.
+
+    :param options: the values of ``archive_settings.OPTIONS``.
+    :param archive: an open file that has a descriptor.
+    :param project_id: the project that owns the package.
+    :param label: the name of the package in the log.
+    :param python: the path of the child's interpreter; empty for that of this process.
+    :param meanwhile: a function that is called every second during the wait and the reading, and
+        while the result is checked. If it raises an error, the reading ends with this error.
+    :raises ServiceBusy: if the turn of the project does not come in time.
+    :raises InvalidPackage: if the package breaks a rule, reaches a limit, or cannot be read.
+    """
+    parameters = {
+        "limits": dataclasses.asdict(archive_limits.limits(options)),
+        "form_check": archive_settings.form_check(options),
+    }
+    settings = archive_settings.child_settings(options, python)
+    counts = options["max_readings"], options["max_project_readings"]
+    try:
+        with _turns.turn(project_id, *counts, options["max_reading_wait"], meanwhile):
+            result = archive_process.read(
+                _IN_CHILD, archive, parameters, settings, label, meanwhile
+            )
+    except Busy as error:
+        message = "the service is reading other packages; upload the archive again later"
+        raise ServiceBusy([Problem(Rule.SERVICE_BUSY, "archive", message)]) from error
+    try:
+        return stored_contents.from_json(result, meanwhile)
+    except ValueError as error:
+        raise archive_process.failure(label, str(error)) from error
+
+
+def read_in_child(file: IO[bytes], limits: dict[str, int], form_check: str) -> dict[str, Any]:
+    """Read the package in a file; the child process calls this function.
+
+    :param limits: the fields of ``Limits``.
+    :param form_check: the value of a ``FormCheck``.
+    :returns: the contents or the problems of the package, as ``archive_process.answered`` does.
+    """
+
+    def read_file() -> dict[str, Any]:
+        with Archive.open(file, Limits(**limits)) as archive:
+            contents = read_contents(archive, package_types.describe, FormCheck(form_check))
+            # A damaged file is refused here, so that no engine finds it only later.
+            archive.verify()
+        return StoredContents.of(contents).to_json()
+
+    return archive_process.answered(read_file)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Encode large answers in JSON, within the time limit of a request."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import webob
+
+from glare_murano.budget import Budget
+from glare_murano.service.request_reading import JSON
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def respond(body: Mapping[str, Any], budget: Budget) -> webob.Response:
+    """Return a response with a JSON object.
+
+    Its lists are encoded item by item, and the time is checked in between.
+
+    :raises Unplannable: if the time of the request is over.
+    """
+    members = ",".join(f"{_encode(key)}:{_encoded(body[key], budget)}" for key in body)
+    return webob.Response(f"{{{members}}}".encode(), content_type=JSON, charset="UTF-8")
+
+
+def _encoded(value: Any, budget: Budget) -> str:
+    if not isinstance(value, list):
+        return _encode(value)
+    return f"[{','.join(_items(value, budget))}]"
+
+
+def _items(items: list[Any], budget: Budget) -> Iterator[str]:
+    return map(_encode, budget.watch(items, "building the answer"))

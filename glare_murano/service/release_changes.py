@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of requests that publish, remove, hide or yank packages.
+
+A request changes one package or several. The checks treat them as they will be after the request,
+and return the locks that the request needs; see ``package_locks``.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
+from glare_murano.selection import ACTIVE, DEACTIVATED, DRAFTED
+from glare_murano.service.database import Database, PackageRecord
+from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.requirement_checks import Checked, FailedCheck, RequirementChecks
+from glare_murano.service.settings import Settings
+
+# The state after a deletion; the other states are those of ``selection``.
+DELETED = "deleted"
+
+
+class ReleaseChange(NamedTuple):
+    """The change of a package by a request, which changes its state, visibility, members or yank.
+
+    :ivar before: the package before the request.
+    :ivar after: the package after the request.
+    :ivar was: the state before the request: ``DRAFTED``, ``ACTIVE``, ``DEACTIVATED`` or
+        ``DELETED``.
+    :ivar becomes: the state after the request.
+    :ivar keeping: the projects, besides the owner, that can see the package afterwards. None if the
+        request hides the package from no project.
+    :ivar is_yanked: whether the request yanks the package.
+    """
+
+    before: Checked
+    after: Checked
+    was: str
+    becomes: str
+    keeping: Collection[str] | None = None
+    is_yanked: bool = False
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the package becomes a release."""
+        return self.becomes == ACTIVE != self.was
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the package stops being a release."""
+        return self.was == ACTIVE != self.becomes
+
+    @property
+    def becomes_public(self) -> bool:
+        """Whether the package becomes public, and takes its name and version for all projects.
+
+        A draft takes no name, even if its visibility is ``public``.
+        """
+        is_public, was_public = (
+            package.visibility == "public" and state in (ACTIVE, DEACTIVATED)
+            for package, state in ((self.after, self.becomes), (self.before, self.was))
+        )
+        return is_public and not was_public
+
+    @property
+    def key(self) -> PackageVersion:
+        """The FQN and the version of the package."""
+        return PackageVersion(self.after.name, Version(self.after.version))
+
+
+class CheckedChanges(NamedTuple):
+    """The result of the checks of a request.
+
+    :ivar locks: the locks that the request needs.
+    :ivar problems: why the request is refused, in the order of the checks.
+    :ivar warning: what the caller should know although the request succeeds.
+    """
+
+    locks: PackageLocks
+    problems: Sequence[RefusedRequest]
+    warning: str
+
+
+def check(
+    changes: Collection[ReleaseChange],
+    database: Database,
+    settings: Settings,
+    overrides: bool,
+    locked: Collection[str],
+) -> CheckedChanges:
+    """Check the changes of a request together, and against all other packages.
+
+    :param overrides: whether the caller overrides the checks of requirements, and may do so.
+    :param locked: the ids of the packages that the request has locked; empty before the locks.
+    :raises RefusedRequest: if the checks take too long.
+    """
+    added = [change for change in changes if change.is_added]
+    becoming_public = [change for change in changes if change.becomes_public]
+    public = [
+        change.after
+        for change in changes
+        if change.becomes_public or (change.is_added and change.after.visibility == "public")
+    ]
+    offered = [change.after for change in changes if change.is_added or change.becomes_public]
+    checks = RequirementChecks(database, settings, overrides, offered, locked)
+    problems: list[RefusedRequest] = []
+    with _collected(problems):
+        checks.check_activation([change.after for change in added])
+    with _collected(problems):
+        checks.check_publication(public)
+    for change in changes:
+        with _collected(problems):
+            if change.is_removed:
+                checks.check_removal(change.before)
+            elif change.was == change.becomes == ACTIVE and change.keeping is not None:
+                checks.check_hiding(change.before, change.keeping)
+    namesakes = _find_namesakes(becoming_public, database)
+    for change in becoming_public:
+        if _is_taken(change, becoming_public, namesakes):
+            problems.append(conflict(f"another {change.key} is public already"))
+    yanked = (change.before for change in changes if change.is_yanked and change.was == ACTIVE)
+    warning = "; ".join(filter(None, map(checks.warning_of_yank, yanked)))
+    exclusive = {change.before.id for change in changes} | namesakes.keys()
+    locks = PackageLocks(frozenset(exclusive), frozenset(checks.relied_on))
+    return CheckedChanges(locks, problems, warning)
+
+
+def _find_namesakes(
+    changes: Collection[ReleaseChange], database: Database
+) -> dict[str, PackageRecord]:
+    """Return all packages that have the name and version of a change, by id."""
+    keys = {change.key for change in changes}
+    found = database.find_namesakes(keys) if keys else ()
+    # Some databases ignore case.
+    return {record.id: record for record in found if record.key in keys}
+
+
+def _is_taken(
+    change: ReleaseChange,
+    changes: Collection[ReleaseChange],
+    namesakes: Mapping[str, PackageRecord],
+) -> bool:
+    """Return whether another package is or becomes public with the same name and version.
+
+    :param change: the change that makes a package public.
+    :param changes: all changes of the request that make packages public.
+    :param namesakes: the packages with the same name and version as a change, by id.
+    """
+    changed = {each.before.id: each.key for each in changes}
+    public = {
+        id_: record.key
+        for id_, record in namesakes.items()
+        if record.visibility == "public" and record.status != DRAFTED
+    }
+    others = {**public, **changed}
+    del others[change.before.id]
+    return change.key in others.values()
+
+
+@contextlib.contextmanager
+def _collected(problems: list[RefusedRequest]) -> Iterator[None]:
+    """Add a failed check to the problems instead of raising it."""
+    try:
+        yield
+    except FailedCheck as problem:
+        problems.append(problem)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of a service's settings, before its start and before an upgrade.
+
+A service does not start if a check finds an error. Its command with ``upgrade check`` prints what
+all checks find, in the form of oslo.upgradecheck, as the commands of other OpenStack services do.
+"""
+
+import dataclasses
+import importlib.metadata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from oslo_upgradecheck import upgradecheck
+from packaging.requirements import Requirement
+
+_DISTRIBUTION = "glare-murano"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something that is wrong.
+
+    :ivar message: what is wrong, with the option and its value, and what to do.
+    :ivar is_error: whether the service does not start; otherwise, this is a warning.
+    """
+
+    message: str
+    is_error: bool = True
+
+
+Check = Callable[[], Iterable[Finding]]
+
+
+class UpgradeCheck(upgradecheck.UpgradeCommands):
+    """The command ``upgrade check`` of a service."""
+
+    def __init__(self, title: str, checks: Mapping[str, Check]) -> None:
+        """Make the command.
+
+        :param title: the title of the printed table.
+        :param checks: the title of each check -> the function that finds what is wrong.
+        """
+        super().__init__()
+        self.display_title = title
+        self._upgrade_checks = tuple(
+            (name, (_run, {"check": check})) for name, check in checks.items()
+        )
+
+
+def find_unmet_requirements(extra: str) -> Iterator[Finding]:
+    """Yield a warning for each library that is missing or has a version that was not tested.
+
+    :param extra: the extra of this distribution that the service needs.
+    """
+    for line in importlib.metadata.requires(_DISTRIBUTION) or ():
+        requirement = Requirement(line)
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            version = "missing"
+        if version == "missing" or not requirement.specifier.contains(version, prereleases=True):
+            yield Finding(
+                f"{requirement.name} is {version}, but {requirement.specifier or 'any version'} is "
+                f"required; run pip install '{_DISTRIBUTION}[{extra}]' with your constraints",
+                is_error=False,
+            )
+
+
+def silent_database(error: Exception) -> Finding:
+    """Return the warning that the database of a service does not answer.
+
+    :param error: the error of the connection; the warning has its first line.
+    """
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return Finding(f"[database] connection: the database does not answer: {reason}", False)
+
+
+def _run(_: UpgradeCheck, check: Check) -> upgradecheck.Result:
+    found = [*check()]
+    if not found:
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+    is_failure = any(finding.is_error for finding in found)
+    code = upgradecheck.Code.FAILURE if is_failure else upgradecheck.Code.WARNING
+    return upgradecheck.Result(code, "\n".join(finding.message for finding in found))
