@@ -2,8 +2,8 @@
 
 """Load Murano packages as an engine does: find them in catalogues, fetch them once, cache them.
 
-``PackageLoader.from_cloud`` loads packages from a cloud of ``clouds.yaml``, and ``PackageLoader``
-from catalogues such as ``GlareCatalog``. All errors are subclasses of ``GlareMuranoError``.
+``PackageLoader.from_cloud`` makes a loader for a cloud of ``clouds.yaml``. ``PackageLoader`` itself
+takes catalogues, such as ``GlareCatalog``. All errors are subclasses of ``GlareMuranoError``.
 """
 
 import importlib

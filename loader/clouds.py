@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Entries of ``clouds.yaml``, as openstacksdk reads them; openstacksdk is imported on first use.
+"""Clouds of ``clouds.yaml``, as openstacksdk reads them.
 
-``catalogs.package_service`` finds the services in a cloud.
+openstacksdk is imported on first use. ``catalogs.package_service`` finds the services in a cloud.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def find(name: str | None = None) -> "CloudRegion":
-    """Return a cloud of ``clouds.yaml``, from which a session can be made; send no request.
+    """Return a cloud of ``clouds.yaml`` for which a session can be made; no request is sent.
 
-    :param name: the name of the cloud; by default, the one in ``OS_CLOUD``, or the only one.
+    :param name: the name of the cloud; by default, the name in ``OS_CLOUD``, or the only cloud.
     :raises LoaderError: if openstacksdk is missing.
     :raises InvalidCloud: if the cloud is missing, or its values are wrong.
     """
@@ -28,7 +28,7 @@ def find(name: str | None = None) -> "CloudRegion":
     except ImportError as error:
         raise errors.LoaderError(
             f"clouds.yaml is read by openstacksdk, which is missing ({error}); "
-            f"run pip install 'glare-murano[cli]'"
+            "in a clone of glare-murano, run pip install -c constraints.txt '.[cli]'"
         ) from error
     try:
         return checked(OpenStackConfig().get_one, name)
@@ -39,10 +39,11 @@ def find(name: str | None = None) -> "CloudRegion":
 def checked(
     get_one: "Callable[..., CloudRegion]", name: str | None, **arguments: Any
 ) -> "CloudRegion":
-    """Return openstacksdk's configuration of a cloud; check that a session can be made from it.
+    """Get a cloud from openstacksdk's configuration, and check that a session can be made for it.
 
-    :param get_one: the method of openstacksdk's configuration.
-    :param arguments: further arguments of the method.
+    :param get_one: the method of the configuration that returns a cloud.
+    :param name: the name of the cloud.
+    :param arguments: further arguments for the method.
     :raises InvalidCloud: if a value has a wrong type, or is missing.
     """
     try:

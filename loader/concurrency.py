@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Call a function for several items at once, in threads."""
+"""Call a function for several items at the same time, in threads."""
 
 import concurrent.futures
 import threading
@@ -12,8 +12,8 @@ _Result = TypeVar("_Result")
 
 WORKERS = 4
 
-# The longest wait, in seconds. The system may send the signal of Ctrl-C to any thread; the main
-# thread then raises KeyboardInterrupt only after it has woken up by itself.
+# The longest wait of the main thread, in seconds. The system may deliver Ctrl-C to any thread. Then
+# the main thread raises KeyboardInterrupt only when its wait ends.
 _PAUSE = 0.1
 
 
@@ -22,13 +22,13 @@ def results(
 ) -> Iterator[_Result]:
     """Call a function for several items, and yield the results in the order of the items.
 
-    After the first exception, no other call begins, and the exception is raised when the running
-    calls have ended. Ctrl-C ends the program at once: the threads are daemons, so a service that
+    After the first exception, no further call begins. When the running calls have ended, the
+    exception is raised. Ctrl-C ends the program at once: the threads are daemons, so a service that
     does not answer cannot delay the end.
 
     :param function: a function that waits for a service. A function that only computes would not
         become faster, since Python computes in one thread at a time.
-    :param workers: the number of calls that run at once.
+    :param workers: how many calls run at the same time.
     """
     calls: list[tuple[_Item, concurrent.futures.Future[_Result]]] = [
         (item, concurrent.futures.Future()) for item in items

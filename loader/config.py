@@ -2,8 +2,8 @@
 
 """Make a loader from the operator's configuration (oslo.config).
 
-Murano's own options keep their names and meanings. The loader's further options are in the group
-``package_loader``. The options of a catalogue are in its module. No request is sent.
+Murano's own options keep their names and meanings. The loader's other options are in the group
+``package_loader``. The module of each catalogue has the catalogue's options. No request is sent.
 """
 
 import collections
@@ -15,7 +15,7 @@ from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from glare_murano import resolver
+from glare_murano import archive_limits, resolver
 from glare_murano.package.reserved_names import (
     InvalidReservedNames,
     ReservedNames,
@@ -36,8 +36,12 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
+# The values of [engine] package_loader.
+CATALOGS = "catalogs"
+MURANO = "murano"
+
 _MEBIBYTE = 1024**2
-# The groups of options that may have credentials; the first group that has them is used.
+# The groups of options that may have credentials. The first of them that has credentials is used.
 _CREDENTIALS = ("glare", "glance")
 # The visibilities of releases that only some projects can use.
 _OF_PROJECTS = ("private", "shared")
@@ -113,6 +117,7 @@ OPTIONS: options.Options = {
             "the same name. If not, a project cannot replace a public package by one of its own, "
             "not even by a pin.",
         ),
+        *archive_limits.OPTIONS,
     ],
     **metadata_cache.OPTIONS,
 }
@@ -120,6 +125,16 @@ OPTIONS: options.Options = {
 # Options that only the command murano-glare-engine has.
 SERVICE_OPTIONS: options.Options = {
     "engine": [
+        cfg.StrOpt(
+            "package_loader",
+            choices=[
+                (CATALOGS, "The loader of this project, with [package_loader] catalogs."),
+                (MURANO, "The loader of Murano, with Murano's API and load_packages_from."),
+            ],
+            default=CATALOGS,
+            help="How this engine loads packages. murano-api and murano-cfapi do not read this "
+            "option. They read packages_service, which therefore stays murano.",
+        ),
         cfg.BoolOpt(
             "decrypt_data",
             default=False,
@@ -196,9 +211,9 @@ SERVICE_OPTIONS: options.Options = {
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """List the options of the loader and of its own catalogues for oslo-config-generator.
+    """List the options of the loader and of its own catalogues, for oslo-config-generator.
 
-    :returns: pairs of a group's name and its options.
+    :returns: pairs of a group's name and the options in the group.
     """
     found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
     for known in (OPTIONS, SERVICE_OPTIONS, *registry.built_in_options()):
@@ -214,12 +229,12 @@ def package_loader(
 ) -> PackageLoader:
     """Make a loader from a configuration; the caller has to close it.
 
-    :param scope: the project to load packages for; by default, the project of the
+    :param scope: the project for which packages are loaded; by default, the project of the
         credentials in the group ``glare`` or ``glance``.
-    :param enabled_plugins: distributions whose package types may be used; None allows all.
+    :param enabled_plugins: the distributions whose package types may be used; None allows all.
     :raises UnknownCatalog: if a catalogue is not installed.
-    :raises CatalogError: if there is no catalogue, or one cannot be made.
-    :raises CacheError: if the cache's directory cannot be used.
+    :raises CatalogError: if there is no catalogue, or if one cannot be made.
+    :raises CacheError: if the directory of the cache cannot be used.
     :raises LockError: if the lock file cannot be read, or is not valid.
     :raises LoaderError: if the file of reserved names is not valid.
     """
@@ -257,7 +272,9 @@ def package_loader(
 
 
 def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
-    """Return the operator's reserved names; a process reads the file once.
+    """Return the names that the operator has reserved for projects.
+
+    Each process reads the file once.
 
     :raises LoaderError: if the file is not valid.
     """
@@ -269,7 +286,7 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
 
 
 def _public_lock(path: str) -> Lock:
-    """Read a lock file, which is used for the deployments of all projects.
+    """Read the lock file for the deployments of all projects.
 
     :raises LockError: if it has private packages, since every project could use them.
     """
@@ -283,9 +300,11 @@ def _public_lock(path: str) -> Lock:
 
 
 def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
-    """Return the offline index for a scope; None if the project cannot be identified.
+    """Return the offline index for a scope.
 
-    The credentials identify the project, since Keystone may not answer either.
+    Its project is identified by the credentials, since Keystone may not answer either.
+
+    :returns: None if the credentials do not identify the project.
     """
     project_id = scope.project_id
     auth = scope.session.auth if scope.session is not None else None
@@ -304,9 +323,9 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
 
 
 def own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return the scope of the credentials in the group ``glare``, or else in ``glance``.
+    """Return a scope with the credentials in the group ``glare``, or if it has none, in ``glance``.
 
-    :returns: a scope without a session if neither group has credentials.
+    :returns: a scope without a session if both groups have no credentials.
     :raises CatalogError: if the credentials or the options of the session are invalid.
     """
     for group in _CREDENTIALS:
@@ -314,32 +333,33 @@ def own_scope(conf: cfg.ConfigOpts) -> Scope:
         options.register(conf, {group: ksa_loading.get_session_conf_options()})
         auth = sessions.credentials(conf, group)
         if auth is not None:
-            return Scope(session=sessions.configured(conf, group, auth))
+            return Scope(session=sessions.configured(conf, group, auth), is_own=True)
     return Scope()
 
 
 def open_cache(conf: cfg.ConfigOpts) -> Cache:
-    """Open the cache in the operator's directory, or a temporary cache.
+    """Open the cache in the operator's directory; open a temporary cache if caching is disabled.
 
     :raises CacheError: if the directory cannot be used.
     """
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
-    limit = chosen.max_cache_size
+    limit, limits = chosen.max_cache_size, archive_limits.limits(chosen)
     directory = metadata_cache.package_cache_directory(conf)
     with _naming_option("[engine] packages_cache", directory):
         if conf.engine.enable_packages_cache:
             return Cache(
                 directory,
+                limits,
                 max_size=limit * _MEBIBYTE if limit is not None else None,
                 lock_timeout=chosen.lock_timeout,
             )
-        return TemporaryCache(directory)
+        return TemporaryCache(directory, limits)
 
 
 @contextlib.contextmanager
 def _naming_option(option: str, value: object) -> Iterator[None]:
-    """Add an option and its value to the messages of errors."""
+    """Put the name and the value of an option in front of error messages from the block."""
     try:
         yield
     except errors.LoaderError as error:

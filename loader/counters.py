@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count what it costs to load packages."""
+"""Count what the loading of packages costs: requests, downloads and time."""
 
 import dataclasses
 import threading
@@ -10,7 +10,7 @@ _guard = threading.Lock()
 
 @dataclasses.dataclass
 class Counters:
-    """Sums over the lifetime of an object; any thread may add to them.
+    """Sums of what an object has done so far; any thread may add to them.
 
     >>> counters = Counters(requests=1)
     >>> counters.count(requests=1, seconds=0.5)
@@ -18,13 +18,13 @@ class Counters:
     >>> counters
     Counters(requests=2, downloads=2, bytes=0, hits=0, seconds=0.5)
 
-    :param requests: requests to catalogues, including downloads.
-    :param downloads: downloaded archives.
-    :param bytes: bytes of the downloaded archives.
-    :param hits: packages found in the cache.
-    :param seconds: the time for finding, fetching and reading packages, including
-        waits. Threads, green threads and loaders each add their own time, so the sum may
-        be greater than the elapsed time.
+    :param requests: the number of requests to catalogues, including downloads.
+    :param downloads: the number of downloaded archives.
+    :param bytes: the number of bytes in the downloaded archives.
+    :param hits: the number of packages that were found in the cache.
+    :param seconds: the time spent to find, fetch and read packages, including waits. Threads, green
+        threads and loaders each add their own time, so the sum may be greater than the elapsed
+        time.
     """
 
     requests: int = 0
@@ -34,13 +34,13 @@ class Counters:
     seconds: float = 0.0
 
     def add(self, other: "Counters") -> None:
-        """Add the sums of other counters."""
+        """Add the values of other counters to these."""
         self.count(**vars(other))
 
     def count(self, **sums: float) -> None:
-        """Add values to sums.
+        """Add values to the sums.
 
-        :param sums: name of a sum -> the value to add.
+        :param sums: the name of each sum, with the value to add.
         """
         with _guard:
             for name, value in sums.items():

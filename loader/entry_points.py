@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find entry points by name and distribution."""
+"""Find entry points by their names and distributions."""
 
 import collections
 import functools
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 @functools.cache
 def installed(group: str) -> Mapping[str, Mapping[str, importlib.metadata.EntryPoint]]:
-    """Return the entry points of a group: name -> name of the distribution -> entry point.
+    """Return the entry points of a group, by name, and then by the name of the distribution.
 
-    A process reads the metadata of all installed distributions once.
+    Each process reads the metadata of the installed distributions only once.
     """
     found: dict[str, dict[str, importlib.metadata.EntryPoint]] = collections.defaultdict(dict)
     for entry_point in importlib.metadata.entry_points(group=group):

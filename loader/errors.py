@@ -22,13 +22,13 @@ _MAX_LENGTH = 100
 
 @dataclasses.dataclass(frozen=True)
 class RequirementChains:
-    """The demands for a package, each with the chain of demands from a root.
+    """The demands for a package, each with the chain of demands that leads to it from a root.
 
-    A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with chosen versions
-    in brackets.
+    A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with the chosen versions in
+    brackets.
 
-    :param shown: the first chains, each from a root to the package.
-    :param omitted: the number of other chains.
+    :param shown: the first chains; each is a sequence of demands, from a root to the package.
+    :param omitted: how many further chains there are.
     """
 
     shown: tuple[tuple[Demand, ...], ...]
@@ -61,7 +61,7 @@ class NoSuchPackage(NotFound):
     :ivar fqn: the name of the package.
     :ivar spec: the range.
     :ivar available: the versions of the package, the newest first, without yanked ones.
-    :ivar pinned: the missing version if it is pinned, else None.
+    :ivar pinned: the missing version, if it is pinned; None if it is not.
     :ivar chains: the demands for the package; unsatisfied demands come first.
     :ivar others: the errors of other missing packages.
     """
@@ -81,11 +81,12 @@ class NoSuchPackage(NotFound):
     ) -> None:
         """Make the error.
 
-        :param unusable: why versions cannot be used -> these versions, the newest first.
+        :param unusable: a mapping of reasons to the versions that cannot be used for this reason,
+            the newest first.
         :param catalogs: the names of the catalogues that were searched.
         :param remedy: how to add the version.
-        :param requirer: the requiring package; None for a root.
-        :param excluded: a sentence for each visible release that must not be chosen.
+        :param requirer: the requiring package; None if no package requires the missing one.
+        :param excluded: a sentence for each release that can be seen but must not be chosen.
         """
         self.fqn = fqn
         self.spec = spec
@@ -115,7 +116,7 @@ class NoSuchPackage(NotFound):
 
     @classmethod
     def combine(cls, errors: Sequence["NoSuchPackage"]) -> "NoSuchPackage":
-        """Return the first of several errors, with the other packages in its message."""
+        """Return the first of several errors; its message names the other packages as well."""
         first, *others = errors
         if others:
             first.others = tuple(others)
@@ -125,7 +126,7 @@ class NoSuchPackage(NotFound):
 
 
 class NoSuchClass(NotFound):
-    """No catalogue has a package that is in the range and defines the class.
+    """No catalogue has a package that defines the class and whose version is in the range.
 
     :ivar class_name: the name of the class.
     :ivar spec: the range.
@@ -166,7 +167,7 @@ class NotRequired(LoaderError, LookupError):
     def __init__(self, requirer: PackageVersion, fqn: object, required: Collection[str]) -> None:
         """Make the error.
 
-        :param required: the names that the package requires.
+        :param required: the names of the packages that are required.
         """
         self.fqn = fqn
         name = listed([str(fqn)])
@@ -177,7 +178,7 @@ class NotRequired(LoaderError, LookupError):
 class NameOfPlugin(LoaderError):
     """A package, or a class in it, has a name that belongs to an extension plug-in of the engine.
 
-    The code of a plug-in belongs to the operator, so no package may replace it.
+    The code of plug-ins belongs to the operator, so no package may replace it.
     """
 
     def __init__(self, reason: str) -> None:
@@ -196,9 +197,9 @@ class CatalogError(LoaderError):
 
 
 class CatalogUnavailable(CatalogError):
-    """A catalogue cannot be reached, or fails now; a later attempt may succeed.
+    """A catalogue cannot be reached, or fails at the moment; a later attempt may succeed.
 
-    :ivar catalog: the catalogue; None if unknown.
+    :ivar catalog: the catalogue; None if it is not known.
     """
 
     catalog: object = None
@@ -233,7 +234,10 @@ class UnsupportedFormat(LoaderError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join the first names; quote and shorten long names. Without names, return ``none``."""
+    """Join names for a message; only the first are shown, and long ones are shortened.
+
+    :returns: ``none`` if there are no names.
+    """
     return _joined([_brief(name) for name in names], ", ") or "none"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fetcher downloads the archives of chosen releases into the cache."""
+"""The fetcher, which downloads the archives of chosen releases into the cache."""
 
 import collections
 import functools
@@ -20,7 +20,8 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_WORKERS = concurrency.WORKERS
 
-# For a smaller archive, a request takes longer than the download. So it is fetched in a batch.
+# For an archive up to this size, in bytes, a request takes longer than the download. So such
+# archives are fetched in batches.
 _SMALL = 256 * 1024
 # The largest number of archives in a batch. All of them are locked until the batch is stored.
 _BATCH_SIZE = 50
@@ -45,8 +46,8 @@ class Fetcher:
         """Make a fetcher.
 
         :param cache: the cache of the loader.
-        :param workers: the number of archives to fetch at once.
-        :param report: called for each received piece, from any thread.
+        :param workers: how many archives are fetched at the same time.
+        :param report: a function that is called after each received piece, from any thread.
         """
         self._cache = cache
         self._workers = workers
@@ -54,12 +55,13 @@ class Fetcher:
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
-        """Fetch the archives that are missing in the cache, if there are several.
+        """Fetch the archives of several releases that the cache lacks.
 
-        Errors other than ``CacheBusy`` are kept, and ``source`` raises them later.
+        A single missing archive is left to ``source``. An error other than ``CacheBusy`` is kept,
+        and ``source`` raises it later.
 
-        :raises CacheBusy: if another process locks an archive for too long. The other archives
-            are not fetched then, since each of them could take as long.
+        :raises CacheBusy: if another process locks an archive for too long. Then the other archives
+            are not fetched, since each of them could take as long.
         """
         missing = [choice for choice in choices if self._is_missing(choice)]
         if len(missing) < 2:
@@ -69,10 +71,10 @@ class Fetcher:
         list(concurrency.results(self._fetch, filter(self._is_missing, missing), self._workers))
 
     def source(self, choice: Choice) -> PackageSource:
-        """Return the files of a release; the first read fetches the archive.
+        """Return the files of a release; the archive is fetched when a file is first read.
 
         :raises LoaderError: if ``prefetch`` could not fetch the archive.
-        :raises InvalidArchive: if ``prefetch`` found an archive that breaks a rule.
+        :raises InvalidArchive: if the archive that ``prefetch`` has fetched breaks a rule.
         """
         failure = self._failures.pop(_key(choice), None)
         if failure is not None:
@@ -84,7 +86,7 @@ class Fetcher:
         release = choice.release
         directory = choice.catalog.folder(release)
         if directory is not None:
-            return DirectorySource(directory)
+            return DirectorySource(directory, self._cache.limits)
         arguments = (release.digest, functools.partial(self._receive, choice), str(release))
         return ArchiveSource(
             functools.partial(self._cache.archive, *arguments),
@@ -97,7 +99,10 @@ class Fetcher:
         return bool(choice.release.digest) and not self._cache.has(choice.release.digest)
 
     def _fetch_batch(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
-        """Fetch archives with one request; some of them may not arrive."""
+        """Fetch several archives with one request; some of them may not arrive.
+
+        :param releases: a mapping of digests to releases.
+        """
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
@@ -136,7 +141,10 @@ def _progress(release: Release, received: int) -> Progress:
 
 
 def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
-    """Yield batches of small archives from one catalogue: digest -> release."""
+    """Yield groups of small archives that one catalogue can send together.
+
+    :returns: pairs of the catalogue, and a mapping of digests to releases.
+    """
     small: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
     for choice in choices:
         release = choice.release

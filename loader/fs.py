@@ -7,22 +7,23 @@ Every function raises ``OSError`` if its operation fails.
 
 import contextlib
 import errno
+import hashlib
 import os
 import pathlib
 import shutil
 import stat
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import IO
 
-# Errors that are caused by the process or the server, not by the file.
+# These errors are caused by the process or a file server, not by the file.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Replace or create a file; after a failure, the old file is unchanged.
+    """Replace a file, or create it; after a failure, an old file is unchanged.
 
-    :raises FileExistsError: if the path is a directory, or a device.
+    :raises FileExistsError: if the path is a directory or a device.
     """
     with replaced(path) as file:
         file.write(data)
@@ -30,11 +31,11 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Replace or create a file with what the caller writes; after a failure, keep the old file.
+    """Replace a file with what the block writes, or create it; a failure keeps an old file.
 
     A symbolic link stays, and its target is replaced. The new file has the mode of the old one.
 
-    :raises FileExistsError: if the path is a directory, or a device.
+    :raises FileExistsError: if the path is a directory or a device.
     """
     # Unlike pathlib's ``resolve``, this accepts circular links; the next call reports them.
     target = pathlib.Path(os.path.realpath(path))
@@ -49,7 +50,7 @@ def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def created(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Create a file with what the caller writes; after a failure, there is no file.
+    """Create a file with what the block writes; after a failure, there is no file.
 
     :raises FileExistsError: if the path exists.
     """
@@ -67,9 +68,9 @@ def created(path: pathlib.Path) -> Iterator[IO[bytes]]:
 
 
 def _replaceable_mode(path: pathlib.Path) -> int | None:
-    """Return the mode of a file to replace; None if it is missing.
+    """Return the mode of the file that will be replaced; None if there is no file.
 
-    :raises FileExistsError: if it is not a file, such as ``/dev/null``.
+    :raises FileExistsError: if the path is not a regular file, such as ``/dev/null``.
     """
     try:
         mode = path.stat().st_mode
@@ -82,7 +83,10 @@ def _replaceable_mode(path: pathlib.Path) -> int | None:
 
 @contextlib.contextmanager
 def _new_file(target: pathlib.Path, path: pathlib.Path) -> Iterator[tuple[IO[bytes], pathlib.Path]]:
-    """Open a file beside another one, and remove it in the end; errors name the given path."""
+    """Open a temporary file beside a target, and remove it after the block.
+
+    :param path: the path to name in an error, instead of the temporary file.
+    """
     new = target.with_name(f".{target.name[:32]}.{uuid.uuid4().hex}")
     try:
         with open(new, "xb") as file:
@@ -101,7 +105,7 @@ def _complete(file: IO[bytes]) -> None:
 
 
 def remove(path: pathlib.Path) -> None:
-    """Remove a file or a directory; the path and its parent need not exist."""
+    """Remove a file or a directory, if it exists."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
@@ -120,30 +124,35 @@ def sync(path: str | pathlib.Path) -> None:
         os.close(file)
 
 
-def sync_files(paths: Collection[str | pathlib.Path]) -> None:
-    """Wait until several files are on the disk.
+def start_writing(file: int) -> None:
+    """Begin to write an open file to the disk; ``sync`` waits for the end.
 
-    The function first starts to write all files, so a journaling file system commits its
-    journal once. Otherwise, each sync would allocate blocks and commit again.
+    Call this for all files before the first ``sync``. A journaling file system then commits its
+    journal only once. Without this, each ``sync`` allocates blocks and commits the journal again.
     """
-    for path in paths:
-        with open(path, "rb", buffering=0) as file:
-            # Linux does not drop pages that are not written yet: it starts to write them.
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    for path in paths:
-        sync(path)
+    # Linux does not drop pages that are not written yet: it starts to write them.
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def digest(path: str | pathlib.Path) -> str:
+    """Return the SHA-256 sum of a file, in hexadecimal."""
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_temporary(error: OSError) -> bool:
-    """Return whether a later attempt to read the same file may succeed."""
+    """Return whether another attempt to read the same file may succeed later."""
     return error.errno in _SHORTAGES
 
 
 def size_on_disk(size: int) -> int:
-    """Return how many bytes a file with this size occupies, in whole blocks of 4096 bytes."""
+    """Return how many bytes a file occupies on the disk, in whole blocks of 4096 bytes.
+
+    :param size: the size of the file, in bytes.
+    """
     return -(-size // 4096) * 4096
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file; create it with mode 0600. This is an ``opener`` for ``open``."""
+    """Open a file, and create it with mode 0600 if it is missing; pass this to ``open``."""
     return os.open(path, flags, 0o600)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package loader of a deployment returns a package for each requirement.
+"""The package loader of a deployment, which returns a package for each requirement.
 
-``catalogs`` finds releases, ``resolution`` chooses them, ``fetcher`` fetches them into
-``cache``, and ``formats`` reads them.
+``catalogs`` finds releases, ``resolution`` chooses among them, ``fetcher`` fetches their archives
+into ``cache``, and ``formats`` reads the packages.
 """
 
 import collections
@@ -23,12 +23,12 @@ from glare_murano.package.errors import shown
 from glare_murano.package.manifest import (
     CORE_LIBRARY,
     add_implicit,
-    check_full_name,
+    check_fqn,
     check_required_name,
 )
 from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.wire import Query, Release
-from loader import errors, resolution, subclass_search
+from loader import errors, resolution, subclass_search, time_limits
 from loader.cache import cache_directory
 from loader.cache.store import Cache
 from loader.catalogs.base import Catalog
@@ -50,19 +50,19 @@ LOG = logging.getLogger(__name__)
 class PackageLoader:
     """Loads packages for one deployment.
 
-    Every program uses three methods: ``load`` loads a package by its name, ``load_requirement``
-    loads a package that a loaded one requires, and ``load_all`` loads a package with the whole
-    closure of its requirements. Three further methods are for engines, which read the headers of
-    objects: ``plan_objects`` plans the packages of all objects together, and
-    ``load_object_package`` and ``load_class_package`` load the package for one header.
+    Three methods are for every program: ``load`` loads a package by its name, ``load_requirement``
+    loads a package that a loaded one requires, and ``load_all`` loads a package with everything
+    that it requires, directly or through others (its *closure*). Three further methods are for
+    engines, which read the headers of objects: ``plan_objects`` chooses the packages of all objects
+    together, and ``load_object_package`` and ``load_class_package`` load the package for one
+    header.
 
-    A range is a string or a ``VersionSpec``. If it is left out, any version is allowed. An empty
-    range and None mean ``0``, as in ``Require``. For the header of an object, they mean any
-    version.
+    A range is a string or a ``VersionSpec``. If it is left out, any version may be chosen. An empty
+    range and None mean ``0``, as in ``Require``; in the header of an object, they mean any version.
 
-    Several threads may load, plan and list packages at the same time: each gets the same object
-    for a version. Before that, call ``provide`` and set the pins; after that, call ``close``.
-    Several threads may read a loaded package.
+    Several threads may load, plan and list packages at the same time, and read loaded packages. For
+    the same version, all threads get the same object. Call ``provide`` and set the pins before the
+    threads start, and call ``close`` after they have ended.
 
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
     ...     packages.load("org.db", ">=1,<2")
@@ -92,24 +92,28 @@ class PackageLoader:
 
         :param catalogs: a catalogue, or several in the order of preference; by default, Glare
             with the credentials of ``session``.
-        :param cache: a cache, or the path of its directory; by default, a directory in the
-            user's cache directory. The cache is closed with the loader.
+        :param cache: a cache, or the path of its directory; by default, the user's own cache. The
+            loader closes the cache.
+        :param pins: the versions that earlier deployments have used, or a table of them; by
+            default, none.
         :param package_types: the allowed package types; by default, all installed ones.
-        :param session: a keystoneauth session, for the default of ``catalogs``.
-        :param project_id: the project whose private packages may be used, for the default of
-            ``catalogs``; by default, the project of the session.
-        :param fetcher: fetches archives into the cache.
-        :param offline_index: replaces unreachable catalogues; by default, nothing does.
-        :param plan_seconds: the longest time to plan a closure, or to list subclasses.
+        :param session: a keystoneauth session for Glare, if ``catalogs`` is left out.
+        :param project_id: the project whose private packages may be used, if ``catalogs`` is left
+            out; by default, the project of the session.
+        :param fetcher: the object that fetches archives into the cache; by default, a new one.
+        :param offline_index: the index that replaces unreachable catalogues; by default, none.
+        :param plan_seconds: the longest time to choose a closure, or to list subclasses.
         :param max_subclasses: how many subclasses ``subclasses`` returns at most.
         :param reserved_names: names that belong to projects; releases of other projects with
             these names are not used.
         :param private_overrides: whether a private release may be used although a public release
             has the same name.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
-        :raises ValueError: if there are neither catalogues nor a session.
+        :raises ValueError: if there are neither catalogues nor a session, or the time is not
+            finite.
         :raises CacheError: if the directory of the cache cannot be used.
         """
+        self._plan_seconds = time_limits.check(plan_seconds, "plan_seconds")
         if catalogs is None:
             catalogs = _default_catalog(session, project_id)
         self._catalogs = resolution.as_catalogs(catalogs)
@@ -120,7 +124,6 @@ class PackageLoader:
         self._fetcher = fetcher or Fetcher(cache)
         self._offline_index = offline_index
         self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
-        self._plan_seconds = plan_seconds
         self._max_subclasses = max_subclasses
         self._eligibility = Eligibility(reserved_names, private_overrides)
         self._seconds = 0.0
@@ -141,6 +144,8 @@ class PackageLoader:
         self._changes = threading.Lock()
         self._opened = contextlib.ExitStack()
         self._opened.callback(cache.close)
+        for catalog in self._catalogs:
+            self._opened.callback(catalog.close)
 
     @classmethod
     def from_cloud(
@@ -151,20 +156,20 @@ class PackageLoader:
     ) -> Self:
         """Make a loader for the packages in a cloud; the caller has to close it.
 
-        The service is found as the command ``openstack murano`` finds it. ``OS_MURANO_CATALOG``
-        or the key ``murano_catalog`` of the cloud names it. By default, it is Glare or Glance,
-        whichever is set up for packages. Region, interface and endpoints are those in
-        ``clouds.yaml``.
+        The service that has the packages is found as by the command ``openstack murano``:
+        ``OS_MURANO_CATALOG`` or the key ``murano_catalog`` of the cloud names it. By default, it is
+        Glare or Glance, whichever is set up for packages. Region, interface and endpoints are those
+        in ``clouds.yaml``.
 
         >>> with PackageLoader.from_cloud("prod") as packages:
         ...     packages.source
         'Glare at http://127.0.0.1:9'
 
         :param name: the name of the cloud in ``clouds.yaml``; by default, the one in ``OS_CLOUD``.
-        :param cache: as in the constructor.
-        :param pins: as in the constructor.
+        :param cache: see the constructor.
+        :param pins: see the constructor.
         :raises LoaderError: if openstacksdk is missing, which the extra ``cli`` installs, or if
-            both services have packages and none is named.
+            both services have packages and neither is named.
         :raises InvalidCloud: if the cloud is missing, or its values are wrong.
         :raises CatalogError: if Keystone does not answer.
         :raises CacheError: if the directory of the cache cannot be used.
@@ -188,10 +193,11 @@ class PackageLoader:
         return f"<PackageLoader from {self.source}: {state}>"
 
     def close(self) -> None:
-        """Close the loader, its cache, and the connections that ``from_cloud`` has opened.
+        """Close the loader, its cache, and the connections that only the loader uses.
 
-        Later calls raise ``LoaderError``, as does reading files of packages in the
-        cache. Counters and pins stay readable.
+        The connections of a session that a program has passed stay open. Later calls raise
+        ``LoaderError``, and so does reading a loaded package whose files are in the cache. Counters
+        and pins stay readable.
 
         >>> packages.close()
         >>> packages
@@ -214,7 +220,7 @@ class PackageLoader:
         classes: Iterable[str] = (),
         requirements: Mapping[str, str | VersionSpec | None] | None = None,
     ) -> resolver.PackageVersion:
-        """Let a package that the engine provides satisfy requirements.
+        """Let an extension plug-in of the engine satisfy requirements, as a package.
 
         After that, the loader neither plans nor loads a package with this name from a catalogue,
         and does not load a package that defines one of the classes.
@@ -224,7 +230,7 @@ class PackageLoader:
         :param fqn: the name of the distribution with the extension plug-in.
         :param classes: the names of its classes.
         :param requirements: the packages that it requires, and the ranges of their versions.
-        :returns: the plug-in, for ``load_requirement``.
+        :returns: the plug-in's name and version, for ``load_requirement``.
         """
         self._provided.setdefault(fqn, set()).add(version)
         plugin = resolver.PackageVersion(fqn, version)
@@ -235,9 +241,11 @@ class PackageLoader:
         return plugin
 
     def load(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
-        """Load a package: the planned version, else the pinned, a loaded, or the newest one.
+        """Load a package by its name.
 
-        The closure of its requirements is also planned and fetched, but not loaded.
+        A version that the loader has already chosen is preferred, then a pinned one, then a loaded
+        one, then the newest. All packages that it requires are chosen and fetched as well, but not
+        loaded.
 
         >>> packages.load("org.db", "<1.2")
         <MuranoPLPackage org.db 1.0.0>
@@ -253,7 +261,7 @@ class PackageLoader:
         return self._load_demand(resolver.Demand(fqn, self._parse_range(range), None))
 
     def load_requirement(self, package: Package | resolver.PackageVersion, fqn: str) -> Package:
-        """Load a package that another one requires, in the version that was planned for it.
+        """Load a package that another one requires, in the version that was chosen for this.
 
         >>> wiki = packages.load("org.wiki", "1")
         >>> for requirement in wiki.requirements:
@@ -295,9 +303,9 @@ class PackageLoader:
         return self._releases[resolver.PackageVersion(package.full_name, package.version)]
 
     def load_all(self, fqn: str, range: str | VersionSpec | None = "*") -> list[Package]:
-        """Load a package with the whole closure of its requirements.
+        """Load a package with all packages that it requires, directly or through others.
 
-        The closure takes one dependency query, and its archives are fetched together.
+        One dependency query chooses them all, and their archives are fetched together.
 
         >>> for package in packages.load_all("org.wiki"):
         ...     print(package.full_name, package.version)
@@ -305,9 +313,9 @@ class PackageLoader:
         io.murano 0.1.0
         org.db 1.2.0
 
-        :returns: the package, then its direct requirements, then theirs, and so on, including
-            ``io.murano``. Each version appears once. Packages that the engine provides are left
-            out.
+        :returns: the package, then its direct requirements, then their direct requirements, and so
+            on, including ``io.murano``. Each version appears once. Extension plug-ins of the engine
+            are left out.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LoaderError: as in ``load``.
         """
@@ -332,32 +340,33 @@ class PackageLoader:
         return list(found.values())
 
     def plan_objects(self, headers: Iterable[tuple[str, str | VersionSpec | None]]) -> Resolution:
-        """Plan the packages of several objects together, before the first is loaded.
+        """Choose the packages of several objects together, before the first one is loaded.
 
-        One dependency query chooses the fewest versions for all objects, whatever their order. A
-        class without a package is reported when it is loaded.
+        One dependency query chooses the fewest versions for all objects, whatever their order. If
+        no package defines a class, this is reported later, when the class's package is loaded.
 
         >>> packages.plan_objects([("org.db.Database", ">=1"), ("org.db.Database", "<1.2")])
         <Resolution: io.murano 0.1.0, org.db 1.0.0>
         >>> packages.load_class_package("org.db.Database", ">=1")
         <MuranoPLPackage org.db 1.0.0>
 
-        :param headers: names of classes, and the ranges of their packages' versions.
-        :returns: everything that was planned so far.
+        :param headers: pairs of the name of a class, and the range of its package's versions.
+        :returns: all packages that the loader has chosen so far.
         :raises LoaderError: if the catalogues cannot be queried.
         """
-        parsed = [(check_full_name(name), self._parse_range(text or "*")) for name, text in headers]
+        parsed = [(check_fqn(name), self._parse_range(text or "*")) for name, text in headers]
         new = tuple(dict.fromkeys(h for h in parsed if h not in self._of_headers))
         if new:
             self._plan_classes(f"the packages of {len(new)} classes", new)
         return self._planned
 
     def find_missing_pins(self) -> dict[resolver.PackageVersion, tuple[Version, ...]]:
-        """Return each pinned version that no catalogue has, with the available versions.
+        """Return the pinned versions that no catalogue has.
 
         >>> packages.find_missing_pins()
         {}
 
+        :returns: a mapping of missing versions to the available versions of the package.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         pinned = {
@@ -377,14 +386,15 @@ class PackageLoader:
     def load_object_package(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load the package that the header of an object names.
 
-        If the header names a single version, and this version is missing, the newest one with the
-        same minor version is loaded, else the newest one with the same major version
-        (specification "Murano versioning", section "Object version"). The log has a warning then.
+        If the header names a single version, and this version is missing, the newest version with
+        the same minor number is loaded. If this is missing too, it is the newest one with the same
+        major number (specification "Murano versioning", section "Object version"). Then a warning
+        is logged.
 
         >>> packages.load_object_package("org.db", "1.2.7")
         <MuranoPLPackage org.db 1.2.0>
 
-        :raises NoSuchPackage: if there is no version to load instead.
+        :raises NoSuchPackage: if no version can be loaded.
         :raises LoaderError: as in ``load``.
         """
         spec = self._parse_range(range or "*")
@@ -398,10 +408,10 @@ class PackageLoader:
         return self.load(fqn, VersionSpec.exactly(substitute))
 
     def load_class_package(self, class_name: str, range: str | VersionSpec | None = "*") -> Package:
-        """Load a package for a class that the header of an object names.
+        """Load a package that defines the class in the header of an object.
 
-        Several packages or versions may define the class. A package that ``plan_objects`` has
-        planned is preferred, then one that is loaded, then a pinned one, then the newest. A
+        Several packages or versions may define the class. The package that ``plan_objects`` has
+        chosen is preferred, then one that is loaded, then a pinned one, then the newest. A
         missing version is replaced as in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
@@ -413,7 +423,7 @@ class PackageLoader:
         :raises LoaderError: as in ``load``.
         """
         spec = self._parse_range(range or "*")
-        check_full_name(class_name)
+        check_fqn(class_name)
         if (class_name, spec) not in self._of_headers:
             packages = (p for versions in self._loaded.values() for p in versions.values())
             defining = {p.version: p for p in packages if class_name in p.classes}
@@ -433,23 +443,24 @@ class PackageLoader:
     ) -> Subclasses:
         """List the direct and indirect subclasses of a class, without loading a package.
 
-        A version of a package is included if its requirement allows a version that defines the
-        base class (specification "MuranoPL forms": a client offers the implementations of a
-        class). Pins are not considered: give a pinned version as the range.
+        A client offers the subclasses to users as implementations of a class (specification
+        "MuranoPL forms"). A subclass is listed if its package allows, by its requirement, a version
+        that defines the base class. Pins have no effect. To list the subclasses for a pinned
+        version, give this version as the range.
 
         >>> packages.subclasses("io.murano.Application").is_truncated
         False
 
-        :param range: the range of the packages that define the class.
-        :param package: the name of these packages; by default, packages with any name. The engine
-            may provide the package.
+        :param range: the range of versions of the package that defines the class.
+        :param package: the name of this package, which may be an extension plug-in; by default,
+            any name.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if the range is not valid.
         :raises Unplannable: if the search takes longer than a plan may take.
         :raises CatalogError: if a catalogue cannot be read.
         """
         spec = self._parse_range(range)
-        check_full_name(class_name)
+        check_fqn(class_name)
         if package is not None:
             check_required_name(package)
         with self._measured(f"the subclasses of {class_name} cannot be listed"):
@@ -465,10 +476,10 @@ class PackageLoader:
             )
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a loaded package is the core library, and can be trusted.
+        """Return whether a loaded package is the core library ``io.murano``, and can be trusted.
 
-        It can be trusted if it is public, if it comes from the operator, or if its project owns
-        the reserved name.
+        It can be trusted if it is public, if it comes from the operator, or if the operator has
+        reserved the name ``io.murano`` for the package's project.
 
         >>> packages.is_core_library(packages.load("io.murano"))
         True
@@ -488,7 +499,7 @@ class PackageLoader:
 
     @property
     def counters(self) -> Counters:
-        """The costs so far, including those of the catalogues and the cache.
+        """The number of requests, downloads and so on, with those of catalogues and the cache.
 
         >>> _ = packages.load_all("org.wiki")
         >>> packages.counters.downloads
@@ -510,7 +521,7 @@ class PackageLoader:
         return VersionSpec.of(range)
 
     def _load_demand(self, demand: resolver.Demand) -> Package:
-        """Load a package for a demand: the planned version, else a pinned or loaded one."""
+        """Load a package for a demand: the planned version, or else a pinned, loaded or new one."""
         fqn, spec = check_required_name(demand.fqn), demand.spec
         pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
         wanted = spec if pinned is None else VersionSpec.exactly(pinned)
@@ -535,7 +546,10 @@ class PackageLoader:
         raise self._planned.error(found, self._catalogs, spec, pinned, demand.requirer)
 
     def _plan(self, subject: str, query: Query) -> Resolution:
-        """Choose the closure of a query, and fetch its archives."""
+        """Choose all packages that a query needs, and fetch their archives.
+
+        :param subject: what the query searches for, in error messages.
+        """
         with self._measured(f"{subject} cannot be found"):
             wanted = dataclasses.replace(query, pins=self._preferred(), why=True)
             resolved = self._resolve(wanted)
@@ -605,13 +619,23 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version in a range; leave out yanked ones that it may not use."""
+        """Return the newest version that may be used for a range.
+
+        A yanked version may be used only if it was chosen for this range, or the range names
+        exactly this version.
+
+        :param versions: the versions from which one is selected.
+        """
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
         return spec.select(resolver.newest_first(usable))
 
     def _preferred(self) -> Mapping[str, Collection[Version]]:
-        """Return the pinned versions, and those chosen by earlier queries unless yanked, by FQN."""
+        """Return the versions that the next query has to prefer, by FQN.
+
+        These are the pinned versions, and those that earlier queries have chosen, except yanked
+        ones.
+        """
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
             unyanked = (version for version, c in choices.items() if not c.release.yanked)
@@ -621,7 +645,11 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return a version that replaces a missing one: pinned, else planned, else the newest."""
+        """Return a version to load instead of a missing one: a pinned, a chosen, or the newest one.
+
+        :param spec: the missing version, as a range.
+        :param available: the versions of the package in the catalogues.
+        """
         # A pinned version may also be missing.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
@@ -663,7 +691,7 @@ class PackageLoader:
         return versions[release.version]
 
     def _check_no_plugin(self, package: Package) -> None:
-        """Refuse a package that could be taken for an extension plug-in.
+        """Check that a package cannot be taken for an extension plug-in.
 
         :raises NameOfPlugin: if its name, or the name of one of its classes, belongs to a plug-in.
         """
@@ -677,10 +705,10 @@ class PackageLoader:
             )
 
     def _check_owner(self, release: Release, package: Package) -> None:
-        """Check that the project of a package may use its name, and the names of its classes.
+        """Check that a package's project may use the names of the package and of its classes.
 
-        :raises CatalogError: if a name belongs to other projects; the message has the prefix and
-            its owners.
+        :raises CatalogError: if a name is reserved for other projects; the message has the prefix
+            and its owners.
         """
         if objection := self._eligibility.find_objection(release):
             raise errors.CatalogError(f"it must not be used: {objection}")
@@ -694,7 +722,10 @@ class PackageLoader:
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:
-        """Count the time of a step; if the step fails, say so in the message of the error."""
+        """Count the time that the block takes; put what has failed in front of error messages.
+
+        :param failure: what has failed, in messages.
+        """
         start = time.monotonic()
         try:
             yield
@@ -705,7 +736,10 @@ class PackageLoader:
             self._seconds += time.monotonic() - start
 
     def _log_versions(self, fqn: str, new: Collection[Version]) -> None:
-        """Log versions that are used side by side, and explain the choice of new ones."""
+        """Log if several versions of a package are used, and why newer ones were not chosen.
+
+        :param new: the versions that the last query has added.
+        """
         versions = self._planned.choices[fqn]
         if len(versions) > 1:
             message = "No single version of %s satisfies all requirements: %s is used for %s"
@@ -749,7 +783,7 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
 def _identity(package: Package | resolver.PackageVersion) -> resolver.PackageVersion:
     """Return the name and the version of a package.
 
-    :raises TypeError: if it is not a package.
+    :raises TypeError: if the argument is not a package.
     """
     if isinstance(package, resolver.PackageVersion):
         return package
@@ -760,7 +794,7 @@ def _identity(package: Package | resolver.PackageVersion) -> resolver.PackageVer
 
 
 def _requirements(package: Package) -> resolver.Requirements:
-    """Return the requirements of a package, with the implicit ones."""
+    """Return the requirements of a package, including the implicit ones."""
     written = {
         fqn: VersionSpec.of(None if range is None else str(range))
         for fqn, range in package.requirements.items()

@@ -2,9 +2,9 @@
 
 """The offline index, which replaces catalogues while they cannot be reached.
 
-When a release was chosen for a project and its archive is in the cache, the release is
-recorded in the cache's directory. Recorded releases may be outdated. So the operator has to
-enable the index, and recorded releases change no pins.
+If a release was chosen for a project and its archive is in the cache, the release is recorded in
+the directory of the cache. Such a record may be out of date. So the operator has to enable the
+index, and a release from it changes no pins.
 """
 
 import collections
@@ -31,7 +31,7 @@ _DAMAGED = (ValueError, RecursionError)
 
 
 class OfflineIndex(Catalog):
-    """The recorded releases of a cache, for one project.
+    """A catalogue of the releases that were recorded for one project.
 
     >>> catalogs, cache = [DirectoryCatalog("packages")], Cache("cache")
     >>> index = OfflineIndex(catalogs, cache, "my-project")
@@ -45,8 +45,9 @@ class OfflineIndex(Catalog):
     ) -> None:
         """Make an index; no file is read.
 
-        :param project_id: the project. Other projects do not see its releases. It may be None
-            only if the catalogues have only public packages.
+        :param catalogs: the catalogues that the index can replace.
+        :param project_id: the project; other projects do not see its records. It may be None only
+            if the catalogues have only public packages.
         """
         super().__init__("the offline index")
         self.was_used = False
@@ -66,12 +67,12 @@ class OfflineIndex(Catalog):
         seconds: float = resolver.MAX_SECONDS,
         reserved: ReservedNames = NO_RESERVED_NAMES,
     ) -> Resolution:
-        """Query the catalogues; the index replaces those that cannot be reached.
+        """Choose packages from the catalogues; the index replaces those that cannot be reached.
 
-        If all attempts to reach a catalogue have failed, it is queried again only when a package
-        is missing in the index.
+        A catalogue that could not be reached is queried again only when a package is missing in the
+        index.
 
-        :param seconds: the longest time for a plan.
+        :param seconds: the longest time to choose packages.
         :param reserved: names that belong to projects; they also apply to recorded releases.
         :raises CatalogError: if a catalogue refuses the query, or if a catalogue cannot be reached
             and the index lacks a package.
@@ -118,7 +119,10 @@ class OfflineIndex(Catalog):
         raise errors.CatalogError(f"{release} is no longer in the cache")
 
     def _fallback(self, query: Query, seconds: float, reserved: ReservedNames) -> Resolution | None:
-        """Choose from the reachable catalogues and the index; None if a root is missing there."""
+        """Choose packages from the catalogues that can be reached, and from the index.
+
+        :returns: None if a package or a class that the query names is missing there.
+        """
         self._read()
         while True:
             reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
@@ -140,7 +144,7 @@ class OfflineIndex(Catalog):
         self._unreachable[error.catalog] = str(error)
 
     def _read(self) -> None:
-        """Read new records, and forget records whose archives are no longer in the cache."""
+        """Read new records, and drop records whose archives are no longer in the cache."""
         digests = (path.stem for path in sorted(self._directory.glob("*.json")))
         found = {
             digest: self._recorded.get(digest) or self._release(digest)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The progress of transfers, as functions report it; ``commands.progress_bars`` shows it."""
+"""The progress of transfers; functions report it, and ``commands.progress_bars`` shows it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,7 +15,8 @@ class Progress:
     org.db 1.2.0: 25%
 
     :param name: the transferred package, as ``FQN version``.
-    :param done: the number of transferred bytes.
+    :param done: the number of transferred bytes. All bytes of an upload are transferred when the
+        service has accepted the package.
     :param total: the size of the archive in bytes; None if unknown.
     """
 
@@ -24,9 +25,9 @@ class Progress:
     total: int | None
 
 
-# Called after each piece, from any thread.
+# A function that is called after each piece of a transfer, from any thread.
 Report = Callable[[Progress], object]
 
 
 def ignore(progress: Progress) -> None:
-    """Report nothing."""
+    """Do nothing with the progress."""

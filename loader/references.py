@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""References to packages, as users type them: an id, a name, or a name with a range."""
+"""References to packages, as users write them: an id, a name, or a name with a range."""
 
 import dataclasses
 import uuid
@@ -12,19 +12,19 @@ from loader import errors
 
 
 class AmbiguousReference(errors.LoaderError, ValueError):
-    """A reference stands for several packages, but only one is allowed."""
+    """A reference stands for several packages where only one is allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PackageReference:
-    """A reference to one package.
+    """A reference to a package.
 
     >>> PackageReference.parse("org.db@>=1,<2")
     PackageReference(org.db@>=1,<2)
 
     :param fqn: the name of the package; empty if the reference is an id.
-    :param spec: the range of its versions; if the reference has no range, any version.
-    :param id: the id of its artifact or image; empty if the reference is a name.
+    :param spec: the range of its versions; without a range in the reference, any version.
+    :param id: the id of its artifact in Glare or image in Glance; empty if the reference is a name.
     """
 
     fqn: str = ""
@@ -33,10 +33,10 @@ class PackageReference:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``NAME``, ``NAME@VERSION``, ``NAME@RANGE`` or an id, which is a UUID.
+        """Parse a reference: ``NAME``, ``NAME@VERSION``, ``NAME@RANGE``, or an id, which is a UUID.
 
         :raises InvalidName: if the name is not valid.
-        :raises InvalidRange: if the range is not valid; it cannot be empty.
+        :raises InvalidRange: if the range after ``@`` is empty or not valid.
         """
         if _is_id(text):
             return cls(id=text.lower())
@@ -53,9 +53,9 @@ class PackageReference:
 
 
 def split_range(text: str) -> tuple[str, VersionSpec | None]:
-    """Split ``NAME@RANGE`` into the name and the range, which is None if it is left out.
+    """Split ``NAME@RANGE`` into the name and the range; the range of ``NAME`` is None.
 
-    :raises InvalidRange: if the range is not valid; it cannot be empty.
+    :raises InvalidRange: if the range after ``@`` is empty or not valid.
     """
     name, separator, written = text.partition("@")
     # An empty range is replaced by "@", which is refused. VersionSpec would read it as in a

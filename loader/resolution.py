@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the closure of requirements from catalogues, before any archive is fetched.
+"""Choose the packages that a query needs from catalogues, before any archive is fetched.
 
-A single catalogue may answer a dependency query in one request. Otherwise, each
-catalogue is queried for each level of the graph. Both ways use ``glare_murano.resolver``,
-so the result is the same. If several catalogues have a version, the first of them is
-used. If versions satisfy the requirements equally well, those from the first catalogue
-are chosen.
+A query has requirements, and the result is their *closure*: a release for each of them, and for all
+that these releases require. A single catalogue may choose the whole closure in one request. If it
+cannot, or if there are several catalogues, each catalogue is queried for each level of the
+dependency graph. Both ways use ``glare_murano.resolver``, so the result is the same.
+
+If several catalogues have a version, the first of them is used. If different versions satisfy the
+requirements equally well, those in the first catalogue are chosen.
 """
 
 import collections
@@ -20,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
+from glare_murano.budget import Budget, PausingBudget
 from glare_murano.eligibility import Eligibility, Excluded
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
@@ -30,7 +33,7 @@ from loader.catalogs.base import Catalog, newest_first, one_of_each
 
 LOG = logging.getLogger(__name__)
 
-# The reasons for which newer versions were passed over; "{}" stands for ranges.
+# The reasons why newer versions were not chosen, for messages; "{}" stands for ranges.
 _REASONS = {
     Reason.RANGE: "excluded by {}",
     Reason.CLASS: "without the class that is required in {}",
@@ -43,9 +46,9 @@ _REASONS = {
 class Choice:
     """A chosen release.
 
-    :param catalog: the catalogue of the release.
-    :param demands: the demands that the release satisfies.
-    :param why: why the release was chosen; empty unless the query requested reasons.
+    :param catalog: the catalogue that has the release.
+    :param demands: the requirements that the release satisfies, each with the package that has it.
+    :param why: why the release was chosen; empty unless the query has requested reasons.
     """
 
     catalog: Catalog
@@ -54,10 +57,10 @@ class Choice:
     why: Why = dataclasses.field(default_factory=Why)
 
     def serves(self, spec: VersionSpec) -> bool:
-        """Check whether the release may be used for a range.
+        """Return whether the release may be used for a range.
 
-        A yanked release may be used for a range that names exactly its version, and for the
-        ranges of its demands.
+        A yanked release may be used for a range of exactly its version, and for the ranges for
+        which it was chosen.
         """
         version = self.release.version
         if not self.release.yanked:
@@ -67,14 +70,16 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Resolution:
-    """The result of one query, or the joined results of several queries.
+    """The releases that one query has chosen, or several queries together.
 
-    :param choices: FQN -> version -> choice.
-    :param unsatisfied: demands without a version in their range.
+    A *demand* is a requirement for a package, with its range and the package that has it.
+
+    :param choices: the chosen releases, by FQN and version.
+    :param unsatisfied: demands for which no version is in the range.
     :param undefined: classes that no package in the range defines.
-    :param external: demands that packages of the engine satisfy.
-    :param excluded: visible releases that must not be chosen. The list is complete for missing
-        packages, and may lack releases of other packages.
+    :param external: demands that extension plug-ins of the engine satisfy.
+    :param excluded: releases that can be seen but must not be chosen. The list is complete for
+        missing packages; releases of other packages may be left out.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
@@ -90,17 +95,17 @@ class Resolution:
 
     @property
     def chosen(self) -> list[Choice]:
-        """All choices."""
+        """All chosen releases."""
         return [choice for versions in self.choices.values() for choice in versions.values()]
 
     def find(self, fqn: str, spec: VersionSpec) -> Choice | None:
-        """Return the newest choice for a range."""
+        """Return the newest chosen release that may be used for a range; None if there is none."""
         return _newest(self.choices.get(fqn, {}).values(), spec)
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
-        """Return a choice that defines a class, for the first range that has one.
+        """Return a chosen release that defines a class, for the first range that has one.
 
-        A choice for the range of a root is preferred, and then the newest choice.
+        A release that was chosen for the header of an object is preferred, and then the newest one.
         """
         defining = [choice for choice in self.chosen if class_name in choice.release.classes]
         for spec in specs:
@@ -114,9 +119,9 @@ class Resolution:
     def assigned(
         self, fqn: str, spec: VersionSpec, requirer: resolver.PackageVersion | None
     ) -> Choice | None:
-        """Return the choice that was made for this demand; None if there was no such demand.
+        """Return the release that was chosen for a demand; None if there was no such demand.
 
-        :param requirer: the requiring package; None for a root.
+        :param requirer: the requiring package; None if the query itself requires the package.
         """
         return self._assigned.get(resolver.Demand(fqn, spec, requirer))
 
@@ -136,10 +141,12 @@ class Resolution:
         pinned: Version | None = None,
         requirer: resolver.PackageVersion | None = None,
     ) -> errors.NoSuchPackage:
-        """Return the error for a demand without a version.
+        """Return the error for a demand that no release satisfies.
 
+        :param catalogs: the catalogues that were searched.
         :param spec: the range in the message; by default, the range of the demand.
-        :param requirer: the requirer in the message; by default, the requirer of the demand.
+        :param pinned: the missing version, if it is pinned.
+        :param requirer: the requiring package in the message; by default, that of the demand.
         """
         demand = missing.demand
         requirer = requirer or demand.requirer
@@ -158,7 +165,7 @@ class Resolution:
             demand.fqn,
             spec,
             missing.available,
-            {"yanked": missing.exact_only, "provided by engines": missing.provided},
+            _unusable(missing),
             where,
             how,
             requirer,
@@ -168,16 +175,16 @@ class Resolution:
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
-        """Return the chains that lead from roots to these demands."""
+        """Return how demands came about: the chains of demands that lead to them from the query."""
         shown = demands[: errors.MAX_CHAINS]
         chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
         return errors.RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
-        """Return this result, joined with the result of a later query.
+        """Return this result together with the result of a later query.
 
-        A release keeps its first demand, and the reason why it was chosen. A demand that both
-        results have keeps its release from this result.
+        If both results have a release, it keeps the first demand and the reason that it has in this
+        result. If both have a demand, the demand keeps the release that it has in this result.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:
@@ -209,10 +216,13 @@ class Resolution:
     def _demands_on(
         self, demand: resolver.Demand, requirer: resolver.PackageVersion | None
     ) -> list[resolver.Demand]:
-        """Return all demands for a package; those with the range of this demand come first.
+        """Return all demands for a package; those with the range of a given demand come first.
 
-        Unsatisfied demands precede the others, then demands for newer versions precede those for
-        older ones, and then short chains precede long ones.
+        After that, unsatisfied demands come before others, demands for newer versions before those
+        for older ones, and short chains before long ones.
+
+        :param demand: the given demand.
+        :param requirer: the package whose demands come first among those with the same range.
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
         choices = self.choices.get(demand.fqn, {})
@@ -228,8 +238,20 @@ class Resolution:
         return choice.demands[0] if choice is not None and choice.demands else None
 
 
+def _unusable(missing: resolver.Unsatisfied) -> Mapping[str, Sequence[Version]]:
+    """Return the versions that cannot be chosen for a range, by the reason."""
+    found = collections.defaultdict(list)
+    for version in missing.exact_only:
+        # A query may exclude all pre-releases; the answer does not say which were also yanked.
+        found["yanked or a pre-release" if version.prerelease else "yanked"].append(version)
+    return {**found, "provided by engines": missing.provided}
+
+
 def explain(choice: Choice) -> str:
-    """Explain why newer versions were passed over; leave out versions that a pin excludes."""
+    """Return why newer versions than the chosen one were not chosen.
+
+    Versions that only a pin excludes are left out.
+    """
     found = [passed for passed in choice.why.passed_over if passed.reason != Reason.PIN]
     return "; ".join(
         f"{errors.listed(map(str, passed.versions))} "
@@ -241,7 +263,7 @@ def explain(choice: Choice) -> str:
 
 
 def explain_missing(missing: resolver.Unsatisfied) -> str:
-    """Explain why each version of a missing package was passed over."""
+    """Return why no version of a missing package was chosen."""
     demand = _range_text(missing.demand, False)
     found = {Reason.RANGE: missing.available, Reason.EXACT_ONLY: missing.exact_only}
     return "; ".join(
@@ -257,7 +279,7 @@ def _range_text(demand: resolver.Demand, is_kept: bool) -> str:
 
 
 def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
-    """Return catalogues, or a single catalogue, as a tuple.
+    """Return one catalogue, or several, as a tuple.
 
     :raises TypeError: if an item is not a catalogue.
     """
@@ -278,7 +300,10 @@ def names(catalogs: Iterable[Catalog]) -> str:
 
 
 def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
-    """Return how to add something missing to the catalogues, for messages."""
+    """Return what a user can do about something missing in the catalogues, for messages.
+
+    :param missing: what is missing, such as ``a version in the range``.
+    """
     remedies = dict.fromkeys(catalog.remedy(missing) for catalog in catalogs)
     return "; or ".join(remedies) or "pass a catalogue"
 
@@ -289,11 +314,13 @@ def resolve(
     seconds: float = resolver.MAX_SECONDS,
     reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
-    """Choose the closure of a query.
+    """Choose all packages that a query needs.
 
     :param catalogs: the catalogues in the order of preference.
-    :param seconds: the longest time for a plan; a service that plans has a limit of its own.
-    :param reserved: names that belong to projects; a service that plans has a file of its own.
+    :param seconds: the longest time that this may take here; a service that chooses packages itself
+        has a limit of its own.
+    :param reserved: names that belong to projects; a service that chooses packages itself has a
+        file of its own.
     :raises CatalogError: if a catalogue cannot be read.
     :raises Unplannable: if the closure exceeds a limit.
     """
@@ -316,7 +343,7 @@ def resolve(
 
 
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
-    """Return whether this loader may use all releases in a service's answer.
+    """Return whether this loader may use all releases that a service has chosen.
 
     The service may have another file of reserved names, and choose a release that is refused here.
     """
@@ -338,11 +365,12 @@ def by_level(
     seconds: float = resolver.MAX_SECONDS,
     reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
-    """Choose as ``resolve`` does, but query the catalogues for each level of the graph."""
+    """Choose packages as ``resolve`` does, but always query the catalogues level by level."""
     eligibility = Eligibility(reserved, query.private_overrides)
-    source = _Releases(EligibleReleases(catalogs, eligibility), query.prereleases)
+    budget = PausingBudget(seconds, resolver.REMEDY)
+    source = _Releases(EligibleReleases(catalogs, eligibility, budget), query.prereleases)
     headers, undefined = resolver.find_headers(
-        query.classes, source.defining, query.pins, source.is_exact_only, seconds=seconds
+        query.classes, source.defining, query.pins, source.is_exact_only, budget
     )
     planned = resolver.plan(
         query.requirements,
@@ -351,7 +379,7 @@ def by_level(
         headers=headers,
         provided=query.provided,
         is_exact_only=source.is_exact_only,
-        seconds=seconds,
+        budget=budget,
     )
     why = planned.why if query.why else dict.fromkeys(planned.releases, Why())
     chosen = (
@@ -367,17 +395,22 @@ def by_level(
 
 
 class EligibleReleases:
-    """The releases of several catalogues that may be chosen.
+    """The releases in several catalogues that may be chosen.
 
-    All releases with a name are looked up in all catalogues, before one of them may be chosen: a
+    Before a release may be chosen, all releases with its name are looked up in all catalogues: a
     public release in one catalogue may exclude a private release in another.
 
-    :ivar found: version of a package -> the first catalogue that has it, and its release there.
-    :ivar excluded: FQN -> visible releases that must not be chosen, for all names looked up.
+    :ivar found: for each version of a package, the first catalogue that has it, and the release
+        there.
+    :ivar excluded: the releases that can be seen but must not be chosen, by FQN; each name that was
+        looked up is a key.
     """
 
-    def __init__(self, catalogs: Sequence[Catalog], eligibility: Eligibility) -> None:
+    def __init__(
+        self, catalogs: Sequence[Catalog], eligibility: Eligibility, budget: Budget
+    ) -> None:
         self.catalogs = catalogs
+        self._budget = budget
         self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
         self.excluded: dict[str, list[Excluded]] = {}
         self._eligibility = eligibility
@@ -385,12 +418,12 @@ class EligibleReleases:
         self._best: list[dict[str, list[Release]]] = [{} for _ in catalogs]
 
     def look_up(self, fqns: Collection[str]) -> None:
-        """Find all releases of packages, the best first."""
+        """Read the releases of packages from all catalogues, each package only once."""
         unknown = {fqn for fqn in fqns if fqn not in self.excluded}
         if not unknown:
             return
         offers: list[list[Release]] = []
-        for catalog in self.catalogs:
+        for catalog in self._watch(self.catalogs):
             with _naming_catalog(catalog):
                 known = newest_first(catalog.releases_of(unknown))
             # Filter by name, since a database may ignore case when it compares names.
@@ -402,21 +435,21 @@ class EligibleReleases:
         chosen = set(map(id, selected))
         for place, releases in enumerate(offers):
             eligible = one_of_each(release for release in releases if id(release) in chosen)
-            for release in eligible:
+            for release in self._budget.watch(eligible, "planning"):
                 self._best[place].setdefault(release.fqn, []).append(release)
                 self.found.setdefault(release.key, (self.catalogs[place], release))
 
     def by_catalog(self, fqn: str) -> Iterator[list[Release]]:
-        """Yield the releases of a package in each catalogue, the newest first.
+        """Yield, for each catalogue, its releases of a package, the newest first.
 
-        Call ``look_up`` for the package before.
+        The package has to be looked up before.
         """
         return (best.get(fqn, []) for best in self._best)
 
     def defining(self, class_name: str) -> list[list[Release]]:
-        """Return the releases, by catalogue, that define a class and are allowed to define it."""
+        """Return, for each catalogue, the releases that define a class and are allowed to do so."""
         fqns: dict[str, None] = {}
-        for catalog in self.catalogs:
+        for catalog in self._watch(self.catalogs):
             with _naming_catalog(catalog):
                 fqns |= {release.fqn: None for release in catalog.releases_defining(class_name)}
         self.look_up(fqns)
@@ -431,9 +464,12 @@ class EligibleReleases:
             for best in self._best
         ]
 
+    def _watch(self, catalogs: Iterable[Catalog]) -> Iterable[Catalog]:
+        return self._budget.watch(catalogs, "reading catalogues", lambda catalog: catalog.name)
+
 
 class _Releases:
-    """The releases of several catalogues, as a source of the resolver."""
+    """The releases in several catalogues, in the form that the resolver requires."""
 
     def __init__(self, releases: EligibleReleases, prereleases: bool) -> None:
         self._releases = releases
@@ -442,7 +478,7 @@ class _Releases:
         self.excluded = releases.excluded
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the versions of packages, catalogue by catalogue; in each, the newest first."""
+        """Return the versions of packages, catalogue by catalogue, and in each the newest first."""
         self._releases.look_up(fqns)
         return {
             fqn: tuple(
@@ -461,12 +497,12 @@ class _Releases:
         return {release: self.found[release][1].requirements for release in releases}
 
     def defining(self, class_name: str) -> list[list[resolver.PackageVersion]]:
-        """Return the versions that define a class, by catalogue."""
+        """Return, for each catalogue, the versions of packages that define a class."""
         found = self._releases.defining(class_name)
         return [[release.key for release in releases] for releases in found]
 
     def is_exact_only(self, release: resolver.PackageVersion) -> bool:
-        """Check whether a version may be chosen only for a range of exactly this version.
+        """Return whether a version may be chosen only for a range of exactly this version.
 
         This is so if the version is yanked, or is a pre-release that the query does not allow.
         """
@@ -476,7 +512,7 @@ class _Releases:
 
 @contextlib.contextmanager
 def _naming_catalog(catalog: Catalog) -> Iterator[None]:
-    """Add the catalogue to an error if it cannot be reached."""
+    """Add the catalogue to the error in the block if it cannot be reached."""
     try:
         yield
     except errors.CatalogUnavailable as error:
@@ -485,7 +521,7 @@ def _naming_catalog(catalog: Catalog) -> Iterator[None]:
 
 
 def _newest(choices: Iterable[Choice], spec: VersionSpec) -> Choice | None:
-    """Return the newest choice for a range."""
+    """Return the newest chosen release that may be used for a range; None if there is none."""
     serving = {choice.release.version: choice for choice in choices if choice.serves(spec)}
     return serving[max(serving)] if serving else None
 

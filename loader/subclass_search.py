@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find all subclasses of a class, in the packages of all catalogues together.
+"""Find all subclasses of a class in the packages of all catalogues together.
 
-A base class may be in another catalogue than its subclasses: for example, Murano's core library
-may be in a directory. So each level of the hierarchy is looked up in every catalogue.
+A base class may be in another catalogue than its subclasses: for example, Murano's core library may
+be in a directory. So each level of the class hierarchy is looked up in every catalogue.
 """
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from glare_murano.budget import PausingBudget
 from glare_murano.eligibility import Eligibility
-from glare_murano.inheritance import ExtendingRecord, Subclass, find_subclasses
+from glare_murano.inheritance import REMEDY, ExtendingRecord, Subclass, find_subclasses
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
@@ -23,10 +24,10 @@ DEFAULT_MAXIMUM = 100
 
 @dataclasses.dataclass(frozen=True)
 class Subclasses:
-    """The subclasses of a class.
+    """The subclasses of a class that were found.
 
-    :param found: the subclasses, sorted by name; at most as many as allowed.
-    :param is_truncated: whether there are more subclasses.
+    :param found: the subclasses, sorted by name; at most the requested number.
+    :param is_truncated: whether there are more subclasses than these.
     """
 
     found: tuple[Subclass, ...]
@@ -43,18 +44,19 @@ def search(
     provided: Mapping[str, Iterable[Version]],
     eligibility: Eligibility,
 ) -> Subclasses:
-    """Find the subclasses of a class.
+    """Find the direct and indirect subclasses of a class.
 
-    :param spec: the range of the packages that define the class.
-    :param package: the name of these packages; None for any name.
-    :param maximum: the largest number of subclasses to return.
+    :param spec: the range of versions of the package that defines the class.
+    :param package: the name of this package; None for any name.
+    :param maximum: how many subclasses are returned at most.
     :param seconds: the longest time that the search may take.
-    :param provided: the packages that the engine provides: FQN -> versions.
-    :param eligibility: the rules for releases that may be chosen.
+    :param provided: a mapping of extension plug-ins of the engine to their versions.
+    :param eligibility: the rules that decide which releases may be chosen.
     :raises Unplannable: if the search takes longer.
     :raises CatalogError: if a catalogue cannot be read.
     """
-    releases = EligibleReleases(catalogs, eligibility)
+    budget = PausingBudget(seconds, REMEDY)
+    releases = EligibleReleases(catalogs, eligibility, budget)
     bases = {
         release.key
         for in_catalog in releases.defining(class_name)
@@ -70,12 +72,15 @@ def search(
         for version in versions
         if spec.match(version)
     )
-    found = find_subclasses(class_name, bases, _Extensions(releases, eligibility), seconds)
+    found = find_subclasses(class_name, bases, _Extensions(releases, eligibility), budget)
     return Subclasses(tuple(found[:maximum]), len(found) > maximum)
 
 
 class _Extensions:
-    """The packages of all catalogues; if several have a version, the first catalogue wins."""
+    """The packages in all catalogues, in the form that ``find_subclasses`` requires.
+
+    If several catalogues have a version, the first catalogue's release is used.
+    """
 
     def __init__(self, releases: EligibleReleases, eligibility: Eligibility) -> None:
         self._releases = releases

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the differences between two choices of versions, in pins or in lock files."""
+"""Find which versions differ between two sets of pins, or between two lock files."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -13,10 +13,12 @@ Choices = Mapping[str, Collection[Version]]
 
 @dataclasses.dataclass(frozen=True)
 class VersionChange:
-    """The old and the new versions of a package that has changed.
+    """A package whose versions have changed.
 
+    :param fqn: the name of the package.
     :param before: the old versions, the newest first; empty for a new package.
-    :param after: the new versions; empty if nothing requires the package any more.
+    :param after: the new versions, the newest first; empty if nothing requires the package any
+        more.
     """
 
     fqn: str
@@ -25,14 +27,14 @@ class VersionChange:
 
 
 def between(before: Choices, after: Choices, replaced: Collection[str] = ()) -> list[VersionChange]:
-    """Return the changes between two choices, sorted by FQN.
+    """Return the packages whose versions have changed, sorted by FQN.
 
     >>> between({"org.db": [Version("1.0.0")]}, {"org.db": [Version("1.2.0")]})
     [VersionChange(fqn='org.db', before=(Version('1.0.0'),), after=(Version('1.2.0'),))]
 
-    :param before: FQN -> old versions.
-    :param after: FQN -> new versions.
-    :param replaced: packages that have changed although their versions are the same.
+    :param before: a mapping of FQNs to the old versions.
+    :param after: a mapping of FQNs to the new versions.
+    :param replaced: packages that count as changed although their versions are the same.
     """
     changes = (
         VersionChange(

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Build the archive of a package: the same files give the same archive.
+"""Build the archive of a package: the same files always give the same archive.
 
-Nothing is published; ``publishing/publication`` packs directories itself.
+Nothing is published. ``publishing.publication`` does not need this module for directories.
 """
 
-import hashlib
 import pathlib
 
 from glare_murano.package import Archive, read_contents
@@ -16,25 +15,24 @@ from loader.authoring.local_packages import LocalPackage
 
 
 class BuildError(errors.LoaderError, ValueError):
-    """The archive cannot be written to the given place."""
+    """The archive cannot be written to the requested file."""
 
 
 def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPackage:
-    """Check a package, and write its archive, which replaces an older one.
+    """Check a package, and write its archive; an existing file is replaced.
 
     :param place: the directory or the ZIP file of the package.
-    :param target: the ZIP file; by default, ``NAME.VERSION.zip`` in the current directory.
+    :param target: the file to write; by default, ``NAME.VERSION.zip`` in the current directory.
     :raises InvalidPackages: with all problems of the package.
     :raises WrongDirectory: if the name of the directory is another version.
-    :raises BuildError: if the archive would lie in the directory of the package, or cannot be
-        written.
-    :raises OSError: if a file cannot be read or written.
+    :raises BuildError: if the file would be inside the package's directory, or cannot be written.
+    :raises OSError: if a file of the package cannot be read.
     """
     with local_packages.named(place), Archive.open(place) as archive:
         contents = read_contents(archive, form_check=FormCheck.WARN)
         manifest = contents.manifest
         local_packages.check_place(place, manifest)
-        target = target or pathlib.Path(f"{manifest.full_name}.{manifest.version}.zip")
+        target = target or pathlib.Path(f"{manifest.fqn}.{manifest.version}.zip")
         if place.is_dir() and target.resolve().is_relative_to(place.resolve()):
             raise BuildError(
                 f"{target} would be a file of the package in {place}; name a file outside with "
@@ -43,7 +41,6 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
         try:
             with fs.replaced(target) as stream:
                 archive.pack(stream)
-                size = stream.tell()
         except OSError as error:
             if error.filename != str(target):
                 raise
@@ -51,6 +48,4 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
                 f"cannot write {target}: {error.strerror}; name a file in a writable directory "
                 f"with --file"
             ) from error
-    with open(target, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return LocalPackage(str(place), target, contents, digest, size)
+    return LocalPackage(str(place), target, contents, fs.digest(target), target.stat().st_size)

@@ -2,7 +2,7 @@
 
 """The rules of ``openstack murano package check`` beyond those of an upload.
 
-Codes and the strings below them appear in ``doc/source/user/authoring.rst``.
+Codes and the strings below them appear in ``doc/source/guides/authors/authoring.rst``.
 """
 
 import enum
@@ -10,7 +10,7 @@ import enum
 
 @enum.unique
 class CheckRule(enum.StrEnum):
-    """A rule; its value is its code, and the string below describes the problem."""
+    """A rule; its value is the code, and the string below it has the problem and the remedy."""
 
     PACKAGE_UNREADABLE = "package-unreadable"
     """A file or a directory cannot be read, or there is no package in it. Correct the path."""
@@ -36,8 +36,13 @@ class CheckRule(enum.StrEnum):
     """The form uses the value of a page or a field that is missing, so the value is null. Correct
     the name, as in ``$.PAGE.FIELD``."""
     BASE_UNKNOWN = "base-unknown"
-    """``Extends`` names a class that should be in the package, by its namespace, but is missing.
-    Add the class to ``Classes``, or correct the name."""
+    """``Extends`` names a class that should be in the package, by its namespace, but is missing;
+    or a class that no required package has. Add the class to ``Classes`` or its package to
+    ``Require``, or correct the name."""
+    CLASS_UNREQUIRED = "class-unrequired"
+    """A contract or ``new()`` uses a class that no required package has, so no engine finds it.
+    Require the package of the class, or correct the name. The required packages are read only
+    with ``--path``, or with ``--against`` and a package of a cloud."""
     EXPRESSION_INVALID = "expression-invalid"
     """A string looks like a YAQL expression but is not valid YAQL. So the engine reads it as a
     string; in a form, the dashboard does. Correct the expression, or put the string into

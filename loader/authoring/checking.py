@@ -2,16 +2,18 @@
 
 """Check a package on this host for its author: report all problems at once, without a network.
 
-A finding is an error if it breaks a rule of uploads or of the SemVer guard. Other findings are
-warnings: an upload accepts them, although they look like mistakes.
+A finding is an error if it breaks a rule for uploads, or if the version is too small for the
+changes. Other findings are warnings: an upload accepts them, but they look like mistakes. By
+default, this holds for a form that only a dashboard cannot show, too.
 """
 
 import contextlib
 import enum
+import functools
 import itertools
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
@@ -27,6 +29,7 @@ from glare_murano.package.contents import (
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
 from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
+from glare_murano.package.type_process import describe_for_author
 from glare_murano.package.ui_form import FormCheck, check_form
 from loader.authoring import form_mistakes, local_packages
 from loader.authoring.check_rules import CheckRule
@@ -40,24 +43,36 @@ from loader.compatibility import (
     raised_part,
     smallest_version,
 )
+from loader.compatibility.hierarchy import Hierarchy, RequiredPackages
+from loader.compatibility.interface import read_interface
 from loader.compatibility.nodes import entries, is_expression, pairs
 
 _CLASS_SUFFIXES = (".yaml", ".yml")
+# The only class that the engine adds to those of the core library.
+_ENGINE_CLASS = "io.murano.system.GC"
 
 
-def check(place: pathlib.Path) -> list[Finding]:
-    """Check a package by the rules of an upload, and find mistakes that an upload accepts.
+def check(
+    place: pathlib.Path,
+    form_check: FormCheck = FormCheck.WARN,
+    requirements: Requirements | None = None,
+) -> list[Finding]:
+    """Check a package by the rules for uploads, and look for mistakes that an upload accepts.
 
     :param place: a directory or a ZIP file.
+    :param form_check: the choice of the service; by default, that of a service without options.
+    :param requirements: a function that returns required packages, as for ``compare``; without it,
+        classes of other packages are not searched for.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
     """
     found: list[Finding] = []
     try:
         with Archive.open(place) as archive, contextlib.suppress(InvalidPackage):
-            found += _broken_rules(place, archive)
+            found += _broken_rules(place, archive, form_check)
             manifest = read_manifest(archive)
             # A node with aliases is found several times.
-            found += dict.fromkeys(_Mistakes(place, archive, manifest).findings())
+            mistakes = _Mistakes(place, archive, manifest, requirements)
+            found += dict.fromkeys(mistakes.findings())
             local_packages.check_place(place, manifest)
     except InvalidPackage as error:
         return [_from_problem(place, None, each) for each in error.problems]
@@ -68,11 +83,13 @@ def check(place: pathlib.Path) -> list[Finding]:
     return found
 
 
-def _broken_rules(place: pathlib.Path, archive: Archive) -> Iterator[Finding]:
-    """Yield the problems for which an upload is refused, and then its warnings."""
+def _broken_rules(
+    place: pathlib.Path, archive: Archive, form_check: FormCheck
+) -> Iterator[Finding]:
+    """Yield the problems for which an upload is refused, and then the warnings of an upload."""
     problems: Sequence[Problem] = ()
     try:
-        warnings = read_contents(archive, form_check=FormCheck.ENFORCE).warnings
+        warnings = read_contents(archive, describe_for_author, form_check).warnings
         archive.verify()
     except InvalidPackage as error:
         problems, warnings = error.problems, error.warnings
@@ -82,15 +99,46 @@ def _broken_rules(place: pathlib.Path, archive: Archive) -> Iterator[Finding]:
         yield _from_problem(place, archive, warning, Level.WARNING)
 
 
+def check_bases(
+    place: pathlib.Path, requirements: Requirements | None = None
+) -> tuple[list[Finding], Mapping[str, str]]:
+    """Check that base classes are in a valid package, or in packages that it requires.
+
+    :param requirements: a function that returns required packages, as for ``compare``.
+    :returns: the findings, and the required packages that may have the other base classes, but were
+        not read: FQN with its range -> reason.
+    """
+    with Archive.open(place) as archive:
+        contents = read_contents(archive)
+    manifest, found = contents.manifest, []
+    required = RequiredPackages(requirements)
+    package = Hierarchy(read_interface(place), required)
+    unread: dict[str, str] = {}
+    for definition in contents.classes if manifest.format.name == MURANO_PL else ():
+        file = f"{CLASSES_DIRECTORY}/{manifest.classes[definition.name]}"
+        for base in definition.extends:
+            if form_mistakes.is_missing(manifest, base) or package.find(base):
+                continue
+            unread |= required.unseen
+            if not required.unseen:
+                message = (
+                    f"{definition.name} extends {base}, which neither the package nor one that it "
+                    f"requires has; add the package of the class to Require"
+                )
+                line = definition.line
+                found.append(_finding_at(place, file, line, CheckRule.BASE_UNKNOWN, message))
+    return found, unread
+
+
 def check_version(
     place: pathlib.Path, old: Source, requirements: Requirements | None = None
 ) -> list[Finding]:
-    """Check whether the version of a valid package is enough for its changes.
+    """Check whether the version of a valid package is enough for the changes since a release.
 
-    If the version and all files are the same, there are no changes, and no findings.
+    If all files are the same, the version included, nothing has changed, and there are no findings.
 
     :param old: the release to compare with.
-    :param requirements: returns required packages, as in ``compare``.
+    :param requirements: a function that returns required packages, as for ``compare``.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if the old package breaks rules.
     """
@@ -127,15 +175,23 @@ def unreadable(place: pathlib.Path, reason: str) -> Finding:
 
 
 class _Mistakes:
-    """Finds probable mistakes in a package whose manifest is valid."""
+    """Looks for probable mistakes in a package with a valid manifest."""
 
-    def __init__(self, place: pathlib.Path, archive: Archive, manifest: Manifest) -> None:
+    def __init__(
+        self,
+        place: pathlib.Path,
+        archive: Archive,
+        manifest: Manifest,
+        requirements: Requirements | None,
+    ) -> None:
         self._place = place
         self._archive = archive
         self._manifest = manifest
+        self._required = RequiredPackages(requirements)
+        self._find = requirements
 
     def findings(self) -> Iterator[Finding]:
-        """Yield all warnings.
+        """Yield a warning for each mistake.
 
         :raises YaqlMissing: if there are expressions, and yaql is not installed.
         """
@@ -165,7 +221,7 @@ class _Mistakes:
             yield from self._bases(source, file)
             for key in ("Properties", "Methods", "Workflow"):
                 if key in source.keys:
-                    yield from self._expressions(source.keys[key], file)
+                    yield from self._expressions(source.keys[key], file, source.namespaces)
 
     def _form(self, file: str) -> Iterator[Finding]:
         data = self._archive.read(file, MAX_SIZE)
@@ -182,7 +238,7 @@ class _Mistakes:
                 yield _from_problem(self._place, self._archive, problem, Level.WARNING)
         for rule, place, message in form_mistakes.find(node, self._manifest):
             yield self._warning(file, line_of(place), rule, message)
-        yield from self._expressions(node, file, of_form=True)
+        yield from self._expressions(node, file)
 
     @property
     def _directory(self) -> str:
@@ -196,20 +252,74 @@ class _Mistakes:
                 message = f"{source.definition.name} extends {base}, which Classes does not list"
                 yield self._warning(file, line, CheckRule.BASE_UNKNOWN, message)
 
-    def _expressions(self, node: yaml.Node, file: str, of_form: bool = False) -> Iterator[Finding]:
+    def _expressions(
+        self, node: yaml.Node, file: str, namespaces: Mapping[str, str] | None = None
+    ) -> Iterator[Finding]:
+        """Find mistakes in all expressions of a YAML node.
+
+        :param namespaces: the namespaces of a class: prefix -> namespace; None for a form.
+        """
         if isinstance(node, yaml.MappingNode):
             for pair in pairs(node):
                 for each in pair:
-                    yield from self._expressions(each, file, of_form)
+                    yield from self._expressions(each, file, namespaces)
         elif isinstance(node, yaml.SequenceNode):
             for each in node.value:
-                yield from self._expressions(each, file, of_form)
-        elif _is_meant_as_expression(node):
-            try:
-                expressions.parse(node.value, of_form)
-            except ValueError as error:
-                message = f"{quoted(node.value)} is not valid YAQL: {error}"
-                yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)
+                yield from self._expressions(each, file, namespaces)
+        elif _is_meant_as_expression(node) or self._may_use_class(node, namespaces):
+            yield from self._expression(node, file, namespaces)
+
+    def _may_use_class(self, node: yaml.Node, namespaces: Mapping[str, str] | None) -> bool:
+        """Return whether a string of a class is an expression that does not look like one."""
+        if namespaces is None or self._find is None or not is_expression(node):
+            return False
+        try:
+            expressions.parse(node.value)
+        except ValueError:
+            return False
+        return True
+
+    def _expression(
+        self, node: yaml.Node, file: str, namespaces: Mapping[str, str] | None
+    ) -> Iterator[Finding]:
+        try:
+            expression = expressions.parse(node.value, of_form=namespaces is None)
+        except ValueError as error:
+            message = f"{quoted(node.value)} is not valid YAQL: {error}"
+            yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)
+            return
+        # A name alone may be that of an exception, which is not a class.
+        if namespaces is None or expressions.class_name(expression, namespaces) is not None:
+            return
+        for name in dict.fromkeys(expressions.used_classes(expression, namespaces)):
+            if self._is_unrequired(name):
+                message = f"{quoted(node.value)} uses {name}, which no required package has"
+                yield self._warning(file, line_of(node), CheckRule.CLASS_UNREQUIRED, message)
+
+    def _is_unrequired(self, class_name: str) -> bool:
+        """Return whether neither the package nor a required package has a class.
+
+        If a required package was not found, or is not valid, this is unknown, and the result is
+        False. A class with the package's prefix may be in a file of another class.
+        """
+        is_own = class_name.startswith(f"{self._manifest.fqn}.")
+        if self._hierarchy is None or is_own or class_name == _ENGINE_CLASS:
+            return False
+        try:
+            found = self._hierarchy.find(class_name)
+        except InvalidPackage:
+            return False
+        return found is None and not self._required.unseen
+
+    @functools.cached_property
+    def _hierarchy(self) -> Hierarchy | None:
+        """The classes of the package; None if they cannot be read, or no packages are given."""
+        if self._find is None:
+            return None
+        try:
+            return Hierarchy(read_interface(self._place), self._required)
+        except InvalidPackage:
+            return None
 
     def _warning(self, file: str, line: int, rule: CheckRule, message: str) -> Finding:
         return _finding_at(self._place, file, line, rule, message, Level.WARNING)
@@ -223,10 +333,13 @@ def _is_meant_as_expression(node: yaml.Node) -> bool:
 def _from_problem(
     place: pathlib.Path, archive: Archive | None, problem: Problem, level: Level = Level.ERROR
 ) -> Finding:
-    """Make a finding from a problem, which names a file or a key of the manifest."""
+    """Make a finding from a problem, whose place is a file or a key of the manifest."""
     where, line, message = problem.where, problem.line, problem.message
     paths: Sequence[str] = archive.paths if archive is not None else ()
-    if where in paths or (place.is_dir() and os.path.lexists(place / where)):
+    # A key of the manifest, such as Classes, may also be the name of a directory.
+    is_key = problem.rule.startswith("manifest-") and where != MANIFEST_FILE
+    is_file = where in paths or (place.is_dir() and os.path.lexists(place / where))
+    if is_file and not is_key:
         return _finding_at(place, where, line, problem.rule, message, level)
     message = f"{where}: {message}"
     if archive is None or MANIFEST_FILE not in paths:
@@ -236,7 +349,10 @@ def _from_problem(
 
 
 def _manifest_line(archive: Archive, *keys: str) -> int:
-    """Return the line of a key in the manifest, or of an inner key; 0 if the key is missing."""
+    """Return the line of a key in the manifest; 0 if the key is missing.
+
+    :param keys: the key; further keys lead to one inside its value.
+    """
     line = 0
     with contextlib.suppress(InvalidPackage):
         node = compose(archive.read(MANIFEST_FILE, MAX_SIZE), MANIFEST_FILE)

@@ -11,10 +11,10 @@ _MAX_TEXT = 1024**2
 
 
 def diff(old: Archive, new: Archive, old_name: str, new_name: str) -> Iterator[str]:
-    """Yield the lines of a unified diff, with the files in alphabetical order.
+    """Yield a unified diff of all files, in alphabetical order.
 
-    :param old_name: the name of the old package, for the headers in the diff.
-    :param new_name: the name of the new package.
+    :param old_name: the name of the old package in the headers of the diff.
+    :param new_name: the name of the new package in the headers.
     :raises InvalidArchive: if a file is damaged.
     """
     for path in sorted({*old.paths, *new.paths}):
@@ -35,7 +35,7 @@ def _read(archive: Archive, path: str) -> bytes | None:
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """Return the lines of a text; None if the content is not text, or too long."""
+    """Return the lines of a file; None if its content is too long or not text."""
     if content is None:
         return []
     if len(content) > _MAX_TEXT or b"\0" in content:

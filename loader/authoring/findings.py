@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Findings of a check of packages, as text, as GitHub annotations, and as SARIF 2.1.0.
+"""Findings of a check of packages, and their output as text, GitHub annotations and SARIF 2.1.0.
 
 ``checking`` has the checks themselves.
 """
@@ -24,7 +24,7 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @enum.unique
 class Level(enum.StrEnum):
-    """The severity of a finding; GitHub and SARIF have the same values."""
+    """The severity of a finding; GitHub and SARIF use the same values."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -34,9 +34,11 @@ class Level(enum.StrEnum):
 class Finding:
     """A problem in a package.
 
-    :param rule: the broken rule; the string below it says why and what to do.
-    :param path: the file on this host; if the package is in a ZIP file, the ZIP file.
-    :param line: counted from 1; 0 if unknown.
+    :param level: its severity.
+    :param rule: the broken rule; the string below the rule says why it exists and what to do.
+    :param path: the file on this host; for a package in a ZIP file, the ZIP file.
+    :param line: the line in the file, counted from 1; 0 if unknown.
+    :param message: what is wrong.
     """
 
     level: Level
@@ -51,9 +53,10 @@ class Finding:
 
 
 def annotations(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a workflow command of GitHub Actions for each finding.
+    """Yield an annotation for GitHub Actions for each finding.
 
-    The format is that of "Workflow commands for GitHub Actions", "Setting an error message".
+    The format is a workflow command, see "Workflow commands for GitHub Actions", "Setting an error
+    message".
     """
     for each in findings:
         keys = {"file": str(each.path), "line": str(each.line), "title": str(each.rule)}
@@ -84,7 +87,7 @@ def sarif(findings: Sequence[Finding]) -> str:
 
 
 def remedies(rules: type[enum.StrEnum]) -> Mapping[str, str]:
-    """Return name -> docstring for the members of an enumeration."""
+    """Return a mapping of an enumeration's members to the strings below them."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(rules))).body
     found = {}
     name = ""

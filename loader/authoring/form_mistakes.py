@@ -10,6 +10,7 @@ import yaml
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import Manifest
 from glare_murano.package.ui_form.form_report import snake_case
+from glare_murano.resolver import satisfies_itself
 from loader.authoring.check_rules import CheckRule
 from loader.compatibility.nodes import entries, is_expression, pairs, text, values
 
@@ -24,9 +25,9 @@ _LAST_PAGE = "workflowManagement"
 
 
 def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
-    """Find uses of classes that the package lacks, and of fields that the form lacks.
+    """Find classes in a form that the package lacks, and fields that the form itself lacks.
 
-    :param form: a form that has passed ``check_form``.
+    :param form: a form that ``check_form`` has accepted.
     """
     sections = {snake_case(name): node for name, node in values(form).items()}
     pages = _pages(sections.get("forms"))
@@ -43,8 +44,12 @@ def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
 
 
 def is_missing(manifest: Manifest, class_name: str) -> bool:
-    """Return whether a class should be in the package, by its name, but is missing."""
-    prefix = f"{manifest.full_name}."
+    """Return whether a class is missing that should be in the package, judging by its name."""
+    prefix = f"{manifest.fqn}."
+    own = manifest.requirements.get(manifest.fqn)
+    if own is not None and not satisfies_itself(manifest.version, own):
+        # The class may be in an older version of the package.
+        return False
     # The name of a required package may begin with the name of this package.
     required = tuple(f"{each}." for each in manifest.requirements if each.startswith(prefix))
     is_own = class_name.startswith(prefix) and not class_name.startswith(required)
@@ -52,7 +57,7 @@ def is_missing(manifest: Manifest, class_name: str) -> bool:
 
 
 def _pages(forms: yaml.Node | None) -> dict[str, set[str]]:
-    """Return the pages of a form: name of a page -> names of its fields."""
+    """Return a mapping of the form's pages to the names of their fields."""
     found: dict[str, set[str]] = {}
     for page in forms.value if isinstance(forms, yaml.SequenceNode) else ():
         for name, (_, content) in list(entries(page).items())[:1]:
@@ -76,7 +81,7 @@ def _references(node: yaml.Node, pages: dict[str, set[str]]) -> Iterator[Mistake
 
 
 def _headers(node: yaml.Node | None) -> Iterator[dict[str, yaml.Node]]:
-    """Yield the headers of all objects in a node."""
+    """Yield the headers (``?``) of all objects in a node of the form."""
     if isinstance(node, yaml.MappingNode):
         for name, (_, value) in entries(node).items():
             if name == "?":

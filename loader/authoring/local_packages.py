@@ -12,7 +12,7 @@ import os
 import pathlib
 import tempfile
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
 from glare_murano.package import (
@@ -20,6 +20,7 @@ from glare_murano.package import (
     Contents,
     InvalidPackage,
     InvalidVersion,
+    Problem,
     Version,
     VersionSpec,
     parse_version,
@@ -30,7 +31,7 @@ from glare_murano.package.manifest import MANIFEST_FILE, Manifest, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
 from glare_murano.package.ui_form import FormCheck
 from glare_murano.resolver import PackageVersion
-from loader import errors
+from loader import errors, fs
 from loader.catalogs.directory import DEV
 
 
@@ -39,7 +40,8 @@ class LocalPackage:
     """A valid package on this host.
 
     :param place: its directory or ZIP file, for messages.
-    :param archive: its ZIP file; a directory was packed into this file.
+    :param archive: its ZIP file; for a directory, the file into which it was packed.
+    :param contents: its manifest and the other data that was read.
     :param digest: the SHA-256 of the ZIP file, in hexadecimal.
     :param size: the size of the ZIP file, in bytes.
     """
@@ -52,8 +54,8 @@ class LocalPackage:
 
     @property
     def fqn(self) -> str:
-        """The name of the package."""
-        return self.contents.manifest.full_name
+        """The fully qualified name of the package."""
+        return self.contents.manifest.fqn
 
     @property
     def version(self) -> Version:
@@ -62,13 +64,13 @@ class LocalPackage:
 
     @property
     def requirements(self) -> Mapping[str, VersionSpec]:
-        """The required ranges of other packages, by FQN."""
+        """The required ranges of other packages, by FQN; a requirement for itself is left out."""
         required = self.contents.requirements.items()
         return {fqn: spec for fqn, spec in required if fqn != self.fqn}
 
     @property
     def key(self) -> PackageVersion:
-        """Name and version."""
+        """The package's name and version."""
         return PackageVersion(self.fqn, self.version)
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class LocalPackage:
 class InvalidPackages(errors.LoaderError, ValueError):
     """Some packages are invalid or missing.
 
-    :ivar problems: all problems, each with its directory or file.
+    :ivar problems: all problems, each with the directory or file of its package.
     """
 
     def __init__(self, problems: Iterable[str]) -> None:
@@ -91,11 +93,11 @@ class WrongDirectory(errors.LoaderError, ValueError):
 
 
 def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[pathlib.Path]:
-    """Find packages, and yield their directories and ZIP files.
+    """Find packages below a path, and yield their directories and ZIP files.
 
-    Hidden directories and symbolic links are not searched. Directories called ``dev`` are not
-    searched either: a package in development has no version yet (specification "Murano
-    versioning", section "Developer impact"). The command ``package release`` gives it one.
+    Hidden directories and symbolic links are not searched. By default, directories called ``dev``
+    are not searched either: a package in development has no version until the command ``package
+    release`` sets it (specification "Murano versioning", section "Developer impact").
 
     :param path: the ZIP file or the directory of a package, or a directory to search.
     :param omitted: the names of directories that are not searched.
@@ -128,12 +130,12 @@ def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[path
 def read_all(
     paths: Iterable[pathlib.Path], folder: pathlib.Path, version: Version | None = None
 ) -> list[LocalPackage]:
-    """Read all packages in paths, and pack directories into ZIP files.
+    """Read all packages below paths, and pack directories into ZIP files.
 
     :param folder: the directory for the ZIP files.
-    :param version: the version that all packages get, instead of those in their manifests.
-    :raises InvalidPackages: if packages have problems, if a path has no package, or if two
-        different packages have the same name and version. The error has all problems.
+    :param version: the version that all packages get instead of the version in their manifests.
+    :raises InvalidPackages: if packages have problems, if there is no package below a path, or if
+        two different packages have the same name and version. The error has all problems.
     """
     found: dict[tuple[str, Version], LocalPackage] = {}
     problems: list[str] = []
@@ -158,9 +160,10 @@ def read_all(
 
 
 def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPackage:
-    """Write a downloaded archive into a new file, and read it.
+    """Write a downloaded archive into a new file, and read the package in it.
 
-    :param place: the origin of the archive, for messages.
+    :param pieces: the content of the archive.
+    :param place: where the archive comes from, for messages.
     :raises InvalidPackage: with all problems of the package.
     :raises OSError: if the file cannot be written.
     """
@@ -170,9 +173,9 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
 
 
 def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
-    """Check whether another archive of a package has the same files.
+    """Return whether a package and another archive have the same files.
 
-    Digests cannot be compared, since different tools pack the same files differently.
+    Their digests are not compared, since different tools pack the same files differently.
 
     :raises InvalidArchive: if the other archive is not valid.
     """
@@ -180,9 +183,9 @@ def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
 
 
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
-    """Check that the name of a package's directory is not another version.
+    """Check that a package's directory is not named as another version than the package has.
 
-    :raises WrongDirectory: if the name is another version.
+    :raises WrongDirectory: if it is.
     """
     with contextlib.suppress(InvalidVersion):
         # The place may be ".", so its absolute path is needed for the name.
@@ -194,9 +197,19 @@ def check_place(place: pathlib.Path, manifest: Manifest) -> None:
             )
 
 
+def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
+    """Return the problems for which only a dashboard cannot show the form of a package."""
+    with Archive.open(package.archive) as archive:
+        try:
+            read_contents(archive, form_check=FormCheck.ENFORCE)
+        except InvalidPackage as error:
+            return error.problems
+    return ()
+
+
 @contextlib.contextmanager
 def named(place: object) -> Iterator[None]:
-    """Add the place of a package to errors about it.
+    """Put the place of a package in front of error messages from the block.
 
     :raises InvalidPackages: instead of InvalidPackage, with all problems.
     """
@@ -209,6 +222,8 @@ def named(place: object) -> Iterator[None]:
 def repacked_digest(source: Source) -> str:
     """Pack a package again, and return the SHA-256 of the new archive.
 
+    Packages with the same files get the same digest.
+
     :raises InvalidArchive: if the archive is not valid.
     """
     with Archive.open(source) as archive, tempfile.TemporaryFile() as packed:
@@ -217,30 +232,37 @@ def repacked_digest(source: Source) -> str:
         return hashlib.file_digest(packed, "sha256").hexdigest()
 
 
+def pack(archive: Archive, target: pathlib.Path, manifest: bytes | None = None) -> None:
+    """Write a package into a new ZIP file.
+
+    :param manifest: the content that replaces the manifest; None keeps the manifest.
+    :raises InvalidArchive: if the archive is not valid.
+    :raises OSError: if the file exists, or cannot be written.
+    """
+    with open(target, "xb") as stream:
+        archive.pack(stream, {} if manifest is None else {MANIFEST_FILE: manifest})
+
+
 def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) -> LocalPackage:
     """Read and check a package; pack it if it is a directory, or gets another version.
 
-    :raises InvalidPackage: with all its problems.
-    :raises OSError: if it cannot be read.
+    :raises InvalidPackage: with all problems of the package.
+    :raises OSError: if a file cannot be read or written.
     """
     with Archive.open(place) as archive:
         contents = read_contents(archive, form_check=FormCheck.WARN)
         packed = folder / f"{uuid.uuid4().hex}.zip"
         if version is not None:
             manifest = with_version(archive.read(MANIFEST_FILE, MAX_SIZE), version)
-            with open(packed, "xb") as stream:
-                archive.pack(stream, {MANIFEST_FILE: manifest})
+            pack(archive, packed, manifest)
             contents = dataclasses.replace(contents, manifest=Manifest.parse(manifest))
         elif place.is_dir():
             check_place(place, contents.manifest)
-            with open(packed, "xb") as stream:
-                archive.pack(stream)
+            pack(archive, packed)
         else:
             archive.verify()
             packed = place
-    with open(packed, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return LocalPackage(str(place), packed, contents, digest, stream.tell())
+    return LocalPackage(str(place), packed, contents, fs.digest(packed), packed.stat().st_size)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 """Write the files of a new package, which is small and valid, and has a test that passes.
 
-The comments in the files explain the package to its author.
+Comments in the files explain the package to its author.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Literal
 from glare_murano.package import InvalidName, safe_yaml
 from glare_murano.package.classes import resolve
 from glare_murano.package.errors import quoted
-from glare_murano.package.manifest import MANIFEST_FILE, check_full_name
+from glare_murano.package.manifest import MANIFEST_FILE, check_fqn
 from loader import errors, fs
 from loader.catalogs.directory import DEV
 
@@ -165,17 +165,17 @@ Forms:
 
 
 class DirectoryUsed(errors.LoaderError):
-    """A directory for a new package is not empty."""
+    """The directory for a new package is not empty."""
 
 
 def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[pathlib.Path]:
     """Write a new package into a new or empty directory.
 
-    If the directory is called ``dev``, the package has no version: a release sets it.
+    If the directory is called ``dev``, the manifest has no version, since each release sets it.
 
-    :param name: the name of the package, which needs a dot.
+    :param name: the fully qualified name of the package, which needs a dot.
     :returns: the paths of the files, relative to the directory.
-    :raises InvalidName: if the name is not valid, or its class could not have a valid name.
+    :raises InvalidName: if the name is not valid, or gives no valid name for the main class.
     :raises DirectoryUsed: if the directory has files.
     :raises OSError: if a file cannot be written.
     """
@@ -202,12 +202,12 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
 def new_package(
     name: str, package_type: PackageType, *, is_versioned: bool = True
 ) -> Mapping[str, str]:
-    """Return the files of a new package by path; the manifest is the last one.
+    """Return a mapping of paths to the contents of a new package's files; the manifest comes last.
 
-    :param is_versioned: whether the package has a version.
+    :param is_versioned: whether the manifest has a version.
     :raises InvalidName: as in ``create``.
     """
-    title = _class_name(check_full_name(name))
+    title = _class_name(check_fqn(name))
     files = {f"Classes/{title}.yaml": _LIBRARY, f"Classes/{title}Test.yaml": _LIBRARY_TEST}
     if package_type == "Application":
         files = {
@@ -222,7 +222,10 @@ def new_package(
 
 
 def _class_name(name: str) -> str:
-    """Return the name of a package's main class: ``WebShop`` for ``org.example.web_shop``."""
+    """Return the name of a package's main class, such as ``WebShop`` for ``org.example.web_shop``.
+
+    :raises InvalidName: if this is not a valid name.
+    """
     words = name.rpartition(".")[2].split("_")
     title = "".join(f"{word[:1].upper()}{word[1:]}" for word in words)
     node = safe_yaml.compose(title.encode(), MANIFEST_FILE)

@@ -2,10 +2,10 @@
 
 """Make a release from the directory ``dev`` of a package.
 
-The specification "Murano versioning", "Developer impact", defines the layout. The tree of a
-package has a directory for each released version, and the directory ``dev``, in which the package
-has no version. The trees of other packages are beside it; each has the name of its package. Nothing
-is published here.
+The specification "Murano versioning", "Developer impact", defines the layout. The *tree* of a
+package is a directory: it has a directory for each released version, and the directory ``dev``, in
+which the package has no version. The trees of other packages are beside it, and each has the name
+of its package. Nothing is published here.
 """
 
 import contextlib
@@ -48,11 +48,13 @@ class ReleaseError(errors.LoaderError, ValueError):
 class Release:
     """A release that is ready to be written.
 
-    :param directory: the directory for its version, which does not exist yet.
+    :param fqn: the name of the package.
+    :param version: the version of the release.
+    :param directory: the directory for the release, which does not exist yet.
     :param comparison: the comparison with the newest older release; None for the first release.
-    :param ranges: FQN -> range, for the requirements that have got a range.
-    :param archive: a ZIP file with its files.
-    :param warnings: mistakes in ``dev`` for which a service may refuse the release.
+    :param ranges: a mapping of FQN to range, for requirements without a range in ``dev``.
+    :param archive: a ZIP file with the files of the release.
+    :param warnings: mistakes in ``dev`` that are not refused, such as unknown keys.
     """
 
     fqn: str
@@ -65,7 +67,7 @@ class Release:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on the version; None for the first release."""
+        """Whether the version is enough for the changes; None for the first release."""
         if self.comparison is None:
             return None
         return dataclasses.replace(self.comparison.verdict, declared=self.version)
@@ -80,15 +82,15 @@ def prepare(
     """Prepare a release; the tree is not changed.
 
     By default, the version is the smallest one that is enough for the changes since the newest
-    release. If ``dev`` has a greater version, the release gets it. The first release gets the
-    version of ``dev``, or 0.1.0.
+    release. If the manifest in ``dev`` has a greater version, the release gets that one. The first
+    release gets the version in ``dev``, or 0.1.0 if there is none.
 
     :param tree: the directory with ``dev`` and the released versions.
-    :param folder: an empty directory for files of the release.
-    :param version: the version of the release.
-    :param requirements: returns required packages that are not beside the tree.
-    :raises ReleaseError: if there is nothing to release, if the version was released already, or
-        if a required package has no release.
+    :param folder: an empty directory for temporary files.
+    :param version: the version of the release, instead of the default.
+    :param requirements: a function that returns required packages which are not beside the tree.
+    :raises ReleaseError: if there is nothing to release, if the version was released already, or if
+        a required package has no release.
     :raises InvalidPackages: if ``dev`` breaks rules.
     :raises InvalidPackage: if the previous release breaks rules.
     :raises OSError: if a file cannot be read.
@@ -102,7 +104,7 @@ def prepare(
     parent = pathlib.Path(os.path.abspath(tree)).parent  # noqa: PTH100
     with Archive.open(tree / DEV) as archive:
         with local_packages.named(tree / DEV):
-            contents = read_contents(archive, form_check=FormCheck.WARN)
+            contents = read_contents(archive, form_check=FormCheck.ENFORCE)
         manifest = contents.manifest
         ranges = _ranges(parent, manifest)
         data = with_ranges(archive.read(MANIFEST_FILE, MAX_SIZE), ranges)
@@ -115,23 +117,23 @@ def prepare(
         before = max((each for each in released if version is None or each < version), default=None)
         comparison = None
         if before is not None:
-            unversioned = _pack(archive, with_version(data, before), folder / "unversioned.zip")
+            unversioned = folder / "unversioned.zip"
+            local_packages.pack(archive, unversioned, with_version(data, before))
             _check_changed(tree / DEV, released[before], unversioned)
             comparison = compare(released[before], unversioned, _finder(parent, requirements))
         version = version or _proposed(manifest, comparison)
         data = with_version(data, version)
         _check_edited(data, version, ranges, tree / DEV)
-        packed = _pack(archive, data, folder / "release.zip")
+        packed = folder / "release.zip"
+        local_packages.pack(archive, packed, data)
     directory = tree / str(version)
-    return Release(
-        manifest.full_name, version, directory, comparison, ranges, packed, contents.warnings
-    )
+    return Release(manifest.fqn, version, directory, comparison, ranges, packed, contents.warnings)
 
 
 def check_version(release: Release) -> None:
     """Check that the version of a release is enough for its changes.
 
-    :raises ReleaseError: if it is not.
+    :raises ReleaseError: if the version is too small.
     """
     verdict = release.verdict
     if verdict is not None and not verdict.is_enough:
@@ -139,16 +141,19 @@ def check_version(release: Release) -> None:
 
 
 def write(release: Release) -> None:
-    """Write the directory of a release, completely or not at all.
+    """Write the directory of a release; a failure leaves nothing of it.
 
-    :raises OSError: if it cannot be written, or exists.
+    :raises OSError: if it exists, or cannot be written.
     """
     with Archive.open(release.archive) as archive:
         archive.unpack(release.directory)
 
 
 def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
-    """Return the released versions in a tree; a missing tree has none."""
+    """Return a mapping of the released versions in a tree to their directories.
+
+    A missing tree has none.
+    """
     found = {}
     for path in tree.iterdir() if tree.is_dir() else ():
         with contextlib.suppress(InvalidVersion):
@@ -158,28 +163,29 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return ranges for the requirements that have none, from the trees of required packages.
+    """Return ranges for requirements that have none, from the newest releases beside the tree.
 
     :param parent: the directory with the trees of all packages.
+    :raises ReleaseError: if a required package is beside the tree, and has no release.
     """
     found = {}
     for fqn in manifest.document.get("Require") or ():
         is_open = manifest.requirements[fqn] in _UNVERSIONED_RANGES
-        if fqn == manifest.full_name or not is_open:
+        if fqn == manifest.fqn or not is_open:
             continue
         versions = _released(parent / fqn)
         if versions:
             found[fqn] = _compatible_range(max(versions))
         elif (parent / fqn / DEV / MANIFEST_FILE).is_file():
             raise ReleaseError(
-                f"{manifest.full_name} requires {fqn}, which has no release in {parent / fqn}; "
+                f"{manifest.fqn} requires {fqn}, which has no release in {parent / fqn}; "
                 f"release it first, or write its range into {MANIFEST_FILE}"
             )
     return found
 
 
 def _compatible_range(version: Version) -> str:
-    """Return the range of versions that can replace a version: ``>=1.4,<2`` for 1.4.2."""
+    """Return the range of versions that can replace a version, such as ``>=1.4,<2`` for 1.4.2."""
     start = f"{version.major}.{version.minor}"
     if version.prerelease:
         start = str(version)
@@ -188,10 +194,10 @@ def _compatible_range(version: Version) -> str:
 
 
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
-    """Return a function that finds a required package beside the tree.
+    """Return a function that finds a required package, first in the trees of other packages.
 
     :param parent: the directory with the trees of all packages.
-    :param requirements: a function that finds the packages that are not beside the tree.
+    :param requirements: a function that finds other packages.
     """
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:
@@ -223,7 +229,10 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that the edited manifest has the new values; YAML anchors may prevent that."""
+    """Check that the changed manifest has the new values; YAML anchors may prevent this.
+
+    :raises ReleaseError: if it has not.
+    """
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}
@@ -233,9 +242,3 @@ def _check_edited(
         f"Version and Require cannot be set in {dev / MANIFEST_FILE}; write them as plain strings, "
         f"without anchors"
     )
-
-
-def _pack(archive: Archive, manifest: bytes, target: pathlib.Path) -> pathlib.Path:
-    with open(target, "xb") as stream:
-        archive.pack(stream, {MANIFEST_FILE: manifest})
-    return target

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shared package cache on disk; ``store`` has its interface."""
+"""The package cache on disk, which processes share; ``store`` has its interface."""

@@ -1,45 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives on disk, as they were downloaded; each is named by its SHA-256 digest.
+"""Archives on disk, as they were downloaded; the name of each is its SHA-256 digest.
 
-The first use of an archive checks its digest, and writes a record into another
-directory. The next use checks the archive again if a process has written to it, or if its
-record is missing or damaged.
-
-The modification time of a record is the archive's last-used time.
+When an archive is stored or first used, its digest is checked, and a record of its size and time of
+change is written into another directory. Later uses check the digest again only if a process has
+written to the archive, or if its record is missing or damaged. The modification time of the record
+is the archive's last-used time.
 """
 
 import contextlib
 import pathlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 
 from loader import fs
+from loader.archive_indexes import ArchiveIndex
 from loader.cache.checksums import Record
 
 
 class ArchiveFiles:
-    """A directory of archives, and another of their records.
+    """A directory of archives, and a directory of their records.
 
-    A digest is locked while its archive is changed. Methods raise ``OSError`` if
-    the disk fails.
+    The caller locks a digest before it changes the archive. Methods raise ``OSError`` if the disk
+    fails.
     """
 
     def __init__(self, root: pathlib.Path, records: pathlib.Path) -> None:
-        """Use two existing directories."""
+        """Use the given directories, which exist.
+
+        :param root: the directory of the archives.
+        :param records: the directory of the records.
+        """
         self._root = root
         self._records = records
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all archives and records."""
+        """Yield the file names of all archives and records."""
         for directory in (self._root, self._records):
             yield from (path.name for path in directory.iterdir())
 
     def path(self, digest: str) -> pathlib.Path:
-        """Return the path of an archive, which may be missing."""
+        """Return the path at which an archive is stored; the file may be missing."""
         return self._root / digest
 
     def record(self, digest: str) -> pathlib.Path:
-        """Return the path of an archive's integrity record; the file may be missing."""
+        """Return the path of an archive's record; the file may be missing."""
         return self._records / digest
 
     def has(self, digest: str) -> bool:
@@ -47,7 +51,10 @@ class ArchiveFiles:
         return self.path(digest).is_file()
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether an archive was intact at its last check, and was not written to since."""
+        """Return whether nothing was written to an archive since its digest was last checked.
+
+        :returns: false if the archive or its record is missing, or if its record is damaged.
+        """
         try:
             # Every load of a package runs this, and strings are faster than pathlib.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)
@@ -55,7 +62,13 @@ class ArchiveFiles:
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read an archive, and return its problems, or None for a missing archive."""
+        """Read an archive, and return what is wrong with it; None if the archive is missing.
+
+        If the archive is intact, its record is written again if necessary.
+
+        :returns: problems such as "its archive has changed since it was stored"; an empty list for
+            an intact archive.
+        """
         try:
             record = self._stamp(digest)
         except FileNotFoundError:
@@ -65,19 +78,20 @@ class ArchiveFiles:
             self._save(digest, record)
         return [f"its archive {problem}" for problem in problems.values()]
 
-    def place(self, made: Collection[pathlib.Path]) -> None:
-        """Move new archives to their places, after all of them are on the disk.
+    def place(self, made: Mapping[str, ArchiveIndex]) -> None:
+        """Write new archives to the disk, and then move them to their places.
 
-        :param made: the files, whose names are their digests.
+        :param made: a mapping of digests to the indexes of the archives.
         """
-        fs.sync_files(made)
-        for path in made:
-            target = self.path(path.name)
+        for index in made.values():
+            fs.sync(index.identity.path)
+        for digest, index in made.items():
+            target = self.path(digest)
             if target.is_dir():
                 fs.remove(target)
-            path.rename(target)
+            index.move(target)
             # Renaming changes the time of change, so the record is made afterwards.
-            self._save(path.name, self._stamp(path.name))
+            self._save(digest, self._stamp(digest))
         fs.sync(self._root)
 
     def remove(self, digest: str) -> None:
@@ -86,7 +100,7 @@ class ArchiveFiles:
         fs.remove(self.record(digest))
 
     def discard(self, digest: str) -> None:
-        """Remove an archive and its record, so that a power failure does not bring them back."""
+        """Remove an archive and its record; a power failure cannot bring them back."""
         self.remove(digest)
         fs.sync(self._root)
 

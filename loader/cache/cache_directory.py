@@ -2,7 +2,7 @@
 
 """The directory of a cache: its layout, its owner, and the errors of its disk.
 
-The document "The package cache" describes the whole layout.
+The document "The package cache" describes the layout.
 """
 
 import contextlib
@@ -25,20 +25,20 @@ _T = TypeVar("_T")
 
 
 class CacheDirectory:
-    """A directory that is in use as a cache until it is closed.
+    """A directory that is used as a cache, until it is closed.
 
     :ivar path: the absolute path of the directory.
-    :ivar archives: the directory of stored archives.
+    :ivar archives: the directory of the archives.
     :ivar records: the directory of the archives' records.
     :ivar packages: the directory of unpacked packages.
-    :ivar staging: the directory of unfinished files.
+    :ivar staging: the directory of files that are not complete yet.
     :ivar resolved: the directory of the offline indexes.
-    :ivar lock: the file of the locks.
-    :ivar size: the file with the size of all packages.
+    :ivar lock: the lock file.
+    :ivar size: the file that contains the size of all packages together.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Use a directory, and make missing directories and files in it.
+        """Use a directory as a cache, and make missing directories in it.
 
         :raises CacheError: if the directory cannot be used.
         """
@@ -58,17 +58,21 @@ class CacheDirectory:
                 _check_owner(path)
 
     def close(self) -> None:
-        """Let every later use fail."""
+        """Close the cache: from now on, ``errors`` refuses every use of it."""
         self._is_closed = True
 
     def refresh(self) -> None:
-        """Open the directories, so that an NFS client requests changes from its server."""
+        """Open the directories; this makes an NFS client fetch changes from its server."""
         for directory in (self.archives, self.packages):
             os.close(os.open(directory, os.O_RDONLY))
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Raise CacheError instead of OSError, or if the cache is closed."""
+        """Turn an OSError in the block into a CacheError; do not run the block in a closed cache.
+
+        :param action: what the block does, for the message.
+        :raises CacheError: if the cache is closed, or its disk fails.
+        """
         if self._is_closed:
             raise errors.CacheError(f"cannot {action}: the cache {self.path} is closed")
         try:
@@ -81,7 +85,10 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context; apply ``errors`` to its start, but not to the caller's block."""
+        """Enter a context manager within ``errors``; the caller's block is outside ``errors``.
+
+        :param action: what the context manager does, for the message.
+        """
         with contextlib.ExitStack() as stack:
             with self.errors(action):
                 entered = stack.enter_context(context)
@@ -89,7 +96,7 @@ class CacheDirectory:
 
 
 def is_cache(folder: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is a cache."""
+    """Return whether a directory has the layout of a cache."""
     return (pathlib.Path(folder) / _ARCHIVES).is_dir()
 
 
@@ -99,7 +106,7 @@ def of_user() -> pathlib.Path:
 
 
 def _free_space(folder: pathlib.Path) -> str:
-    """Describe the free space of a directory's file system."""
+    """Return a part of a message that says how much space is free on a directory's file system."""
     space = os.statvfs(folder)
     mount = next(path for path in (folder, *folder.parents) if path.is_mount())
     return (

@@ -2,7 +2,7 @@
 
 """List the packages in a cache by name and version.
 
-The cache itself knows only digests; names and versions are read from the manifests.
+The cache itself knows only digests. Names and versions are read from the manifests in the archives.
 """
 
 import dataclasses
@@ -17,10 +17,11 @@ from loader.references import AmbiguousReference, PackageReference
 
 @dataclasses.dataclass(frozen=True)
 class CachedPackage:
-    """An archive in the cache.
+    """A package in the cache, with the name and version in its manifest.
 
-    :param fqn: the name in its manifest; empty if the manifest cannot be read.
-    :param version: the version in its manifest; None if the manifest cannot be read.
+    :param fqn: the name; empty if the manifest cannot be read.
+    :param version: the version; None if the manifest cannot be read.
+    :param stored: the archive, as the cache lists it.
     """
 
     fqn: str
@@ -43,11 +44,11 @@ def read_all(cache: Cache) -> list[CachedPackage]:
 
 
 def find(cache: Cache, reference: PackageReference | str) -> CachedPackage:
-    """Return the newest package in a range, or the package with a digest.
+    """Return the newest package in a range, or the package whose archive has a digest.
 
     :param reference: a name and a range; a string is the SHA-256 digest of an archive.
     :raises NotFound: if the cache does not have the package.
-    :raises AmbiguousReference: if the cache has several archives of the version.
+    :raises AmbiguousReference: if the cache has several archives of the newest version.
     :raises CacheError: if the cache cannot be read.
     """
     packages = read_all(cache)
@@ -82,4 +83,4 @@ def _read(stored: StoredArchive) -> CachedPackage:
     # The archive is damaged, or another process has removed it meanwhile.
     except (GlareMuranoError, OSError):
         return CachedPackage("", None, stored)
-    return CachedPackage(manifest.full_name, manifest.version, stored)
+    return CachedPackage(manifest.fqn, manifest.version, stored)

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Records of stored files, to check them: their sizes, times of change and SHA-256 sums.
+"""Records of files, by which changes of the files are found: sizes, times and SHA-256 sums.
 
-Archives and unpacked packages have records in the same form, in JSON; the record
-of an archive lists a single file and no directory::
+Archives and unpacked packages have records in the same form, in JSON. The record of an archive
+lists a single file and no directory::
 
     {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...},
      "boots": [BOOT, ...]}
 
-Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
-is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file still
-has its recorded size and time, nothing was written to it since. Only a write in the
-same tick of the kernel's clock, a few milliseconds, would not be noticed.
+A path is relative and has slashes; the path of the root directory is ``""``. CHANGED is
+``st_ctime_ns``, a time that the kernel sets and no program can choose. If a file still has its
+recorded size and time, nothing was written to it since. Only a write within the same tick of the
+kernel's clock, a few milliseconds, would not be noticed.
 
-Unpacked files are not synced to the disk, since the archive can be unpacked again. After a power
-cut, a file may have the recorded size and time, but the wrong content. So the record has the boot
-ids of the hosts that wrote or read the files. After a restart, a host reads and compares them.
+Unpacked files are not synced to the disk, since the archive can be unpacked again. So after a power
+cut, a file may have the recorded size and time, but the wrong content. Therefore a record has the
+boot ids of the hosts that wrote or checked the files: a host that was restarted since then reads
+the files again, and compares them with their sums.
 """
 
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -29,10 +29,10 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from loader.fs import is_temporary, private_opener, size_on_disk
+from loader.fs import digest, is_temporary, private_opener, size_on_disk
 
 _BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
-# How many boots a record lists. Hosts can share a cache.
+# The largest number of boots in a record. It has several, since hosts can share a cache.
 _MAX_BOOTS = 16
 
 
@@ -44,13 +44,13 @@ class _File(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """The recorded state of some files below a root directory.
+    """The recorded state of files below a root directory.
 
-    :param files: path -> the state of the file.
-    :param directories: path -> the directory's time of change, which changes when a file is
-        added or removed.
-    :param boots: the boots of hosts in which the files were written or read, the latest last;
-        empty for files that were synced.
+    :param files: a mapping of paths to the states of the files.
+    :param directories: a mapping of paths to the directories' times of change. Such a time changes
+        when a file is added or removed.
+    :param boots: the boot ids under which the files were written or checked, the latest last; empty
+        for files that were synced to the disk.
     """
 
     files: Mapping[str, _File]
@@ -59,27 +59,29 @@ class Record:
 
     @classmethod
     def of_tree(cls, root: pathlib.Path) -> Self:
-        """Record all files below a directory, which were written in this boot.
+        """Record all files below a directory; they were written since this host started.
 
         :raises OSError: if a file cannot be read.
         """
         directories, paths = [], []
-        for directory, _, names in os.walk(root, topdown=False):
-            relative = pathlib.Path(directory).relative_to(root)
-            directories.append("" if directory == str(root) else str(relative))
-            paths += [str(relative / name) for name in names]
-        sums = {path: _sum(f"{root}/{path}") for path in paths}
+        for directory, _, names in os.walk(str(root), topdown=False):
+            relative = directory[len(f"{root}/") :]
+            directories.append(relative)
+            paths += [os.path.join(relative, name) for name in names]
+        sums = {path: digest(f"{root}/{path}") for path in paths}
         return cls.stamp(root, sums, directories).confirmed()
 
     @classmethod
     def stamp(
         cls, root: pathlib.Path, sums: Mapping[str, str], directories: Iterable[str] = ()
     ) -> Self:
-        """Record the present sizes and times of files, and their given SHA-256 sums.
+        """Record the present sizes and times of files, and the given sums.
 
-        If other processes can write to the files, call this before the sums are checked. Then
-        a later change differs from the record.
+        If other processes can write to the files, call this before you compute the sums. Then a
+        change in the meantime makes the file differ from the record.
 
+        :param sums: a mapping of paths to SHA-256 sums.
+        :param directories: the paths of the directories to record.
         :raises OSError: if a file or a directory is missing.
         """
         # Every load of a package runs this, and strings are faster than pathlib.
@@ -91,7 +93,7 @@ class Record:
 
     @classmethod
     def load(cls, path: str | pathlib.Path) -> Self:
-        """Read a record.
+        """Read a record from a file.
 
         :raises OSError: if the file cannot be read.
         :raises ValueError: if the file is not a valid record.
@@ -119,13 +121,13 @@ class Record:
 
     @property
     def size(self) -> int:
-        """The disk space of the files, in bytes."""
+        """How many bytes the files occupy on the disk."""
         return sum(size_on_disk(file.size) for file in self.files.values())
 
     def restamped(self, root: pathlib.Path) -> Self:
-        """Return the record with the present sizes and times, without reading files.
+        """Return a copy with the present sizes and times of the files, without reading the files.
 
-        The result equals this record if nothing was written to the files.
+        If nothing was written to the files, the copy equals this record.
 
         :raises OSError: if a file or a directory is missing.
         """
@@ -134,20 +136,20 @@ class Record:
 
     @property
     def is_of_this_boot(self) -> bool:
-        """Whether the files were written or read since this host has started."""
+        """Whether the files were written or checked since this host started."""
         return boot_id() in self.boots
 
     def confirmed(self) -> Self:
-        """Return the record after the files were written or read in this boot."""
+        """Return a copy that says that the files were written or checked in this boot."""
         if self.is_of_this_boot:
             return self
         return dataclasses.replace(self, boots=(*self.boots, boot_id())[-_MAX_BOOTS:])
 
     def problems(self, root: pathlib.Path) -> dict[str, str]:
-        """Read all files, and return their differences from the record.
+        """Read all files, and return how they differ from the record.
 
-        :return: damaged, missing or added path -> a phrase such as "is missing".
-        :raises OSError: if a file cannot be read for now, as with too many open files.
+        :returns: a mapping of damaged, missing or added paths to phrases such as "is missing".
+        :raises OSError: if a file cannot be read at the moment, as with too many open files.
         """
         problems = {}
         for directory in self.directories:
@@ -166,16 +168,14 @@ class Record:
 
 @functools.cache
 def boot_id() -> str:
-    """Return an id that this host has until it is started again; if it has none, a new id."""
+    """Return the id that the kernel has chosen for this start of the host.
+
+    :returns: a new id for this process if the kernel has none.
+    """
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return str(uuid.uuid4())
-
-
-def _sum(path: str) -> str:
-    with open(path, "rb", buffering=0) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _problem(path: str, sha256: str) -> str:
@@ -183,7 +183,7 @@ def _problem(path: str, sha256: str) -> str:
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return "is not a regular file"
-        return "" if _sum(path) == sha256 else "has changed since it was stored"
+        return "" if digest(path) == sha256 else "has changed since it was stored"
     except (FileNotFoundError, NotADirectoryError):
         return "is missing"
     except OSError as error:

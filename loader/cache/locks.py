@@ -2,15 +2,15 @@
 
 """Locks on names; the kernel releases a lock when its process ends, even if it is killed.
 
-All names share one lock file, in which each name has a byte. So the number of lock files
-does not grow, and none is removed while another process is about to lock it.
+All names share one lock file, in which each name locks one byte. So the number of lock files does
+not grow, and no lock file is removed that another process is about to lock.
 
-A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread. So threads,
-green threads and processes all exclude each other. Hosts also exclude each other if the file
-system passes locks on to its server.
+A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread. So threads, green
+threads and processes all exclude each other. Hosts exclude each other as well, if the file system
+passes locks on to its server.
 
-A forked process closes the open files of its parent. Otherwise, it would keep the parent's locks
-as long as it lives. It takes its own locks for the packages that it uses.
+A forked process closes the open files of its parent; if it did not, it would keep the parent's
+locks as long as it lives. It takes its own locks for the packages that it uses.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from loader import errors
 
 LOG = logging.getLogger(__name__)
 
-# How many seconds a process waits for a lock, and after how many the wait is logged.
+# How many seconds a process waits for a lock, and after how many seconds it logs the wait.
 DEFAULT_TIMEOUT = 600.0
 _LOG_AFTER = 5.0
 
@@ -41,21 +41,26 @@ _MOUNTS = pathlib.Path("/proc/self/mountinfo")
 _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
 _UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
-# These values replace the descriptor of a file that was closed, or that the parent process has.
+# One of these replaces the descriptor of a file that was closed, or that a parent process opened.
 _CLOSED, _INHERITED = -1, -2
 # The seconds between two attempts; they are short, so that a released lock is noticed soon.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _PAUSE_GROWTH = 1.25
 
-# The lock files of this process. A forked process closes what they have opened.
+# The lock files of this process. A forked process closes their descriptors.
 _lock_files = weakref.WeakSet["LockFile"]()
 
 
 class LockFile:
-    """A lock file. Each object opens the file itself, so two objects exclude each other."""
+    """The locks that one user of a lock file has.
+
+    Each object of this class opens the file itself, so the locks of two objects exclude each other,
+    even in one process. An object has shared locks until it is closed, and exclusive locks for the
+    time of a block.
+    """
 
     def __init__(self, path: pathlib.Path, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Open the file, or create a missing file.
+        """Open the lock file; create it if it is missing.
 
         :param timeout: the longest wait for a lock, in seconds.
         :raises CacheError: if locks on the file would not exclude other hosts.
@@ -77,17 +82,17 @@ class LockFile:
             )
 
     def close(self) -> None:
-        """Release all shared locks."""
+        """Release all shared locks, and close the file."""
         if self._file >= 0:
             os.close(self._file)
         self._file = _CLOSED
         self._names.clear()
 
     def share(self, name: str, subject: str) -> None:
-        """Wait for a shared lock on a name; ``close`` releases the lock.
+        """Wait for a shared lock on a name, and keep the lock until ``close``.
 
-        :param subject: what is locked, as messages show it.
-        :raises CacheBusy: if the lock stays taken for too long.
+        :param subject: what is locked, in messages.
+        :raises CacheBusy: if another process has an exclusive lock for too long.
         :raises CacheError: if this object is closed.
         """
         if self._file == _CLOSED:
@@ -96,19 +101,20 @@ class LockFile:
         self._names.add(name)
 
     def is_shared(self, name: str) -> bool:
-        """Return whether this process has a shared lock on a name."""
+        """Return whether this object has a shared lock on a name."""
         return name in self._names
 
     @contextlib.contextmanager
     def exclusive(
         self, name: str, subject: str, is_done: Callable[[], bool] = lambda: False
     ) -> Iterator[bool]:
-        """Wait for an exclusive lock on a name.
+        """Wait for an exclusive lock on a name, and keep the lock while the block runs.
 
-        :param subject: what is locked, as messages show it.
-        :param is_done: a function that returns true if another process has done the work.
-            Then the wait ends. Otherwise, all waiting processes would lock the name in turn.
-        :return: false if ``is_done`` has ended the wait.
+        :param subject: what is locked, in messages.
+        :param is_done: a function that returns true if another process has done the work for which
+            the lock is needed. Then the wait ends without a lock. Without this, all waiting
+            processes would lock the name in turn.
+        :returns: true if the name is locked; false if ``is_done`` has ended the wait.
         :raises CacheBusy: if the lock stays taken for too long.
         """
         with self._opened() as file:
@@ -116,12 +122,12 @@ class LockFile:
 
     @contextlib.contextmanager
     def try_exclusive(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock names without waiting, and yield the names that were free."""
+        """Lock names without waiting while the block runs; yield the names that could be locked."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
     def is_taken(self, name: str) -> bool:
-        """Return whether a name is locked, except by this object."""
+        """Return whether another process, or another object of this one, has a lock on a name."""
         wanted = _lock_range(fcntl.F_WRLCK, _offset(name), 1)
         (kind,) = struct.unpack_from("h", fcntl.fcntl(self._shared(), fcntl.F_OFD_GETLK, wanted))
         return bool(kind != fcntl.F_UNLCK)
@@ -139,13 +145,16 @@ class LockFile:
             return os.open(self.path, os.O_RDONLY)
 
     def _shared(self) -> int:
-        """Return the open file of the shared locks; open it again in a forked process."""
+        """Return the descriptor of the file with the shared locks.
+
+        In a forked process, the file is opened again.
+        """
         if self._file == _INHERITED:
             self._file = self._open_shared()
         return self._file
 
     def _leave_to_parent(self) -> None:
-        """Close the open files of the parent process; the parent keeps its locks."""
+        """Close the descriptors from the parent process, which keeps its locks."""
         for file in self._exclusive:
             os.close(file)
         self._exclusive.clear()
@@ -205,7 +214,7 @@ class LockFile:
         return True
 
     def _holder(self, file: int, name: str) -> str:
-        """Describe the processes that have a lock, if this user can see them."""
+        """Return which processes have a lock, for messages, as far as this user can see them."""
         place = f":{os.fstat(file).st_ino} {_offset(name)} {_offset(name)}\n"
         pids = set()
         for open_file in _PROCESSES.glob("[0-9]*/fdinfo/*"):
@@ -244,7 +253,7 @@ def _offset(name: str) -> int:
 
 
 def _process(pid: str) -> str:
-    """Describe a process by its id, name and state, such as ``sleeping`` or ``stopped``."""
+    """Return a process's id, name and state (such as ``sleeping``), for messages."""
     try:
         status = (_PROCESSES / pid / "status").read_text()
     except OSError:
@@ -254,13 +263,13 @@ def _process(pid: str) -> str:
 
 
 def _lock_range(kind: int, start: int, length: int) -> bytes:
-    """Return a ``struct flock``; length 0 stands for the rest of the file."""
+    """Return a ``struct flock`` for a lock on a part of the file; length 0 means the whole rest."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
 
 
 @functools.lru_cache
 def _file_system(device: int) -> str:
-    """Return the type, source and options of a mounted file system."""
+    """Return the type, the source and the options of the file system on a device."""
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in _MOUNTS.read_text().splitlines():
         mount, _, file_system = line.partition(" - ")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Last-used times of files, which are stored as modification times.
+"""Last-used times of files, which are stored as the files' modification times.
 
-Each new time is later than all earlier ones, so the files can be sorted by their last use. It is
-the present time; if a clock was set back, or another host's clock is slow, it is the latest time
-plus a nanosecond. A separate file has the latest time as its modification time. Functions raise
-``OSError`` if the disk fails.
+Each new time is later than all earlier ones, so that files can be sorted by their last use.
+Normally it is the present time. If a clock was set back, or the clock of another host is slow, it
+is the latest time plus a nanosecond. The latest time is stored as the modification time of a
+separate file.
+
+Functions raise ``OSError`` if the disk fails.
 """
 
 import os
@@ -14,9 +16,9 @@ import time
 
 
 def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
-    """Give a file a new last-used time.
+    """Set the last-used time of a file to a new time.
 
-    :param latest: the file with the latest time; it gets the same time.
+    :param latest: the file that stores the latest time; it gets the same time.
     """
     now = max(time.time_ns(), last_used(latest) + 1)
     os.utime(latest, ns=(now, now))
@@ -24,7 +26,11 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Raise the latest time to a file's last-used time if that is later, as in a copied cache."""
+    """Set the latest time to a file's last-used time, if that is later, as in a copied cache.
+
+    :param latest: the file that stores the latest time.
+    :param used: the last-used time of a file, in nanoseconds.
+    """
     if used > last_used(latest):
         os.utime(latest, ns=(used, used))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""List the packages in a cache by their last use, and remove the least recently used.
+"""List the packages in a cache by their last use, and remove the least recently used ones.
 
-Each user of a package has the shared lock ``use_lock``, so packages in use are not removed. Only
-one process prunes at a time.
+Each process that uses a package has a shared lock on it, see ``use_lock``. So packages in use are
+not removed. Only one process prunes at a time.
 """
 
 import contextlib
@@ -24,7 +24,15 @@ DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class KeptPackage(NamedTuple):
-    """A package, sorted for pruning: packages without an archive first, then by last use."""
+    """A package in the cache; packages that are removed first are sorted first.
+
+    These are packages without an archive, and then those that were used least recently.
+
+    :param is_complete: whether the cache has the package's archive.
+    :param used: the last-used time, in nanoseconds.
+    :param digest: the SHA-256 digest of the archive.
+    :param size: how many bytes the archive and the unpacked files occupy.
+    """
 
     is_complete: bool
     used: int
@@ -33,10 +41,10 @@ class KeptPackage(NamedTuple):
 
 
 class Pruner:
-    """Lists and prunes the packages in a cache.
+    """Lists the packages in a cache, and removes packages from it.
 
-    Methods raise ``OSError`` if the disk fails, and ``CacheBusy`` if another process locks
-    the cache for too long.
+    Methods raise ``OSError`` if the disk fails, and ``CacheBusy`` if another process locks the
+    cache for too long.
     """
 
     def __init__(
@@ -48,7 +56,7 @@ class Pruner:
         used_space: UsedSpace,
         resolved: pathlib.Path,
     ) -> None:
-        """Use the parts of a cache.
+        """Use the directories, the locks and the size of a cache.
 
         :param resolved: the directory of the offline indexes.
         """
@@ -60,12 +68,12 @@ class Pruner:
         self._resolved = resolved
 
     def digests(self) -> set[str]:
-        """Return the digests of all packages, also of incomplete ones."""
+        """Return the digests of all packages, including those without an archive."""
         names = {*self._archives.names(), *self._unpacked.names()}
         return set(filter(DIGEST.match, names))
 
     def packages(self) -> Iterator[KeptPackage]:
-        """Yield all packages, also incomplete ones."""
+        """Yield all packages, including those without an archive."""
         for digest in self.digests():
             yield KeptPackage(
                 is_complete=self._archives.has(digest),
@@ -75,9 +83,13 @@ class Pruner:
             )
 
     def prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
-        """Remove packages until the size is at most a goal, if the size exceeds a limit.
+        """Remove packages, if all packages together are larger than a limit.
 
-        :returns: the removed packages, and the remaining size.
+        Packages without an archive are always removed. Packages in use are never removed.
+
+        :param limit: the largest allowed size, in bytes.
+        :param goal: the size, in bytes, at which the removal stops.
+        :returns: the removed packages, and the size of the others.
         """
         removed: list[KeptPackage] = []
         with self._locks.exclusive("prune", "pruning"):
@@ -99,7 +111,10 @@ class Pruner:
         return removed, size
 
     def _remove(self, package: KeptPackage) -> bool:
-        """Remove a package, unless it is in use; return whether it was removed completely."""
+        """Remove a package, unless it is in use or was used meanwhile.
+
+        :returns: whether nothing of the package is left.
+        """
         digest = package.digest
         with self._locks.try_exclusive([use_lock(digest)]) as locked:
             if not locked or lru.last_used(self._archives.record(digest)) != package.used:
@@ -109,7 +124,7 @@ class Pruner:
             return self._unpacked.remove(digest)
 
     def _forget_resolved(self) -> None:
-        """Remove the releases in offline indexes whose archives are missing."""
+        """Remove releases from the offline indexes if their archives are missing."""
         for path in self._resolved.glob("*/*.json"):
             if not self._archives.has(path.stem):
                 fs.remove(path)
@@ -120,5 +135,5 @@ class Pruner:
 
 
 def use_lock(digest: str) -> str:
-    """Return the name of the lock that users of a package share."""
+    """Return the name of the shared lock that each user of a package has."""
     return f"use {digest}"

@@ -2,8 +2,8 @@
 
 """Staging directories, in which files are completed before they are moved to their places.
 
-A process locks the name of its staging directory. If a directory is not locked, its process
-was killed; ``sweep`` removes such directories.
+A process locks the name of its staging directory. A directory without such a lock was left by a
+killed process, and ``sweep`` removes it.
 """
 
 import contextlib
@@ -24,15 +24,18 @@ class StagingDirectories:
     """The staging directories below a root; methods raise ``OSError`` if the disk fails."""
 
     def __init__(self, root: pathlib.Path, locks: LockFile) -> None:
-        """Use an existing directory."""
+        """Use the given directory, which exists.
+
+        :param root: the directory in which staging directories are made.
+        """
         self._root = root
         self._locks = locks
 
     @contextlib.contextmanager
     def directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Lock a name, make an empty directory with this name, and remove it at exit.
+        """Make an empty staging directory, and remove it after the block.
 
-        The caller may move the directory away.
+        The caller has locked its name, and may move the directory to another place.
         """
         path = self._root / name
         shutil.rmtree(path, ignore_errors=True)
@@ -44,13 +47,13 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def new(self) -> Iterator[pathlib.Path]:
-        """Make an empty directory with a new name, and remove it at exit."""
+        """Make an empty staging directory with a new name, and remove it after the block."""
         name = uuid.uuid4().hex
         with self._locks.exclusive(lock_name(name), name), self.directory(name) as path:
             yield path
 
     def sweep(self) -> None:
-        """Remove the directories of killed processes."""
+        """Remove the staging directories that killed processes have left."""
         for path in self._root.iterdir():
             with self._locks.try_exclusive([lock_name(path.name)]) as locked:
                 if locked:

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shared package cache on disk: archives are fetched once, and unpacked once on demand.
+"""The package cache on disk: archives are fetched once, and unpacked once when they are needed.
 
 The document "The package cache" describes the layout of a cache directory, and what a cache
-guarantees. Unpacked files without an archive are not used.
+guarantees. Unpacked files are used only as long as their archive exists.
 
-Two locks for each digest separate processes that use a package from processes that change
-it. All processes take the locks in this order, so deadlocks are impossible:
+Two locks for each digest separate processes that use a package from processes that change it. All
+processes take the locks in this order, so deadlocks are impossible:
 
-1. ``use DIGEST``, shared: a process takes it before it searches for the archive, and keeps
-   it until the cache is closed or the process ends.
-2. ``staging DIGEST``, exclusive: a process takes it to fetch or unpack a missing package.
-   Other processes wait for this lock until the package exists. For several packages,
-   ``store`` locks those that are free, and releases these locks before it waits for others.
+1. ``use DIGEST``, shared: a process takes it before it looks for the archive, and keeps it until
+the cache is closed or the process ends.
+2. ``staging DIGEST``, exclusive: a process takes it to fetch or unpack a missing package. Other
+processes wait for this lock until the package exists. For several packages, ``store`` takes the
+locks that are free, and releases them before it waits for others.
 
-To remove a package, ``prune`` takes ``use DIGEST`` exclusively, without a wait, so packages
-in use are not removed. Because of the lock ``prune``, only one process prunes at a time.
-``verify`` takes ``staging DIGEST``, so no process replaces the package meanwhile.
+To remove a package, ``prune`` takes ``use DIGEST`` exclusively, without a wait, so packages in use
+are not removed. Because of the lock ``prune``, only one process prunes at a time. ``verify`` takes
+``staging DIGEST``, so no process replaces the package meanwhile.
 """
 
 import contextlib
@@ -30,9 +30,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
-from glare_murano.package import Archive, InvalidPackage, Limits
+from glare_murano.package import InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, limited
-from loader import errors, fs
+from loader import errors, fs, time_limits
+from loader.archive_indexes import ArchiveIndex, Identity
 from loader.cache import cache_directory, lru
 from loader.cache.archives import ArchiveFiles
 from loader.cache.cache_directory import CacheDirectory
@@ -45,8 +46,8 @@ from loader.counters import Counters
 
 LOG = logging.getLogger(__name__)
 
-# A cache that exceeds its limit removes packages until an eighth of the limit is free. With less
-# free space, all packages would be listed more often, which takes long.
+# If a cache exceeds its limit, packages are removed until an eighth of the limit is free. With less
+# free space, the cache would have to be pruned more often, which takes long.
 _SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
@@ -57,9 +58,9 @@ class StoredArchive(NamedTuple):
 
     :param digest: the SHA-256 digest of its archive.
     :param archive: the path of the archive, which another process may remove at any time.
-    :param size: the disk space of the archive and of unpacked files, in bytes.
-    :param used: when it was last used, in nanoseconds since 1970; 0 if unknown.
-    :param is_in_use: whether a process uses the package; then the package cannot be pruned.
+    :param size: how many bytes the archive and the unpacked files occupy on the disk.
+    :param used: when the package was last used, in nanoseconds since 1970; 0 if unknown.
+    :param is_in_use: whether a process uses the package, so that it cannot be pruned.
     """
 
     digest: str
@@ -70,7 +71,7 @@ class StoredArchive(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """The result of pruning.
+    """What a pruning has removed.
 
     :param removed: the digests of the removed packages, the least recently used first.
     :param freed: the size of the removed packages, in bytes.
@@ -81,7 +82,7 @@ class Pruned(NamedTuple):
 
 
 class Cache:
-    """A directory of packages, which stay in use until the cache is closed.
+    """A cache of packages in a directory; a package that was used stays until the cache is closed.
 
     After ``close``, every method raises ``CacheError``.
 
@@ -92,7 +93,7 @@ class Cache:
 
     :ivar folder: the absolute path of the directory.
     :ivar limits: the limits for an archive.
-    :ivar counters: the number of downloads and hits.
+    :ivar counters: the number of downloads, and of hits.
     """
 
     def __init__(
@@ -102,18 +103,20 @@ class Cache:
         max_size: int | None = None,
         lock_timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        """Open a directory as a cache, or create a missing directory.
+        """Open a directory as a cache; a missing directory is created.
 
         :param limits: the limits for an archive.
-        :param max_size: the most bytes that all packages may take. If a stored or unpacked
-            package exceeds this limit, the least recently used packages are removed until
-            an eighth of the limit is free; packages in use are not removed.
+        :param max_size: how many bytes all packages together may take. If a new package exceeds
+            this limit, the least recently used packages are removed until an eighth of the limit is
+            free. Packages in use are not removed.
         :param lock_timeout: the longest wait for another process, in seconds.
         :raises CacheError: if the directory cannot be used.
         :raises TypeError: if the directory is not given as a path.
+        :raises ValueError: if the longest wait is not finite.
         """
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"the directory of a cache must be a path, not {folder!r}")
+        timeout = time_limits.check(lock_timeout, "lock_timeout")
         self._directory = CacheDirectory(folder)
         self.folder = self._directory.path
         self.counters = Counters()
@@ -126,7 +129,7 @@ class Cache:
         self._titles: dict[str, str] = {}
         self._unpacked_before: set[str] = set()
         with self._directory.errors("make directories"):
-            self._locks = LockFile(self._directory.lock, lock_timeout)
+            self._locks = LockFile(self._directory.lock, timeout)
         self._staging = StagingDirectories(self._directory.staging, self._locks)
         self._archives = ArchiveFiles(self._directory.archives, self._directory.records)
         self._unpacked = UnpackedPackages(self._directory.packages, self._staging)
@@ -146,7 +149,7 @@ class Cache:
 
     @classmethod
     def existing(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open an existing cache, to maintain it.
+        """Open an existing cache for maintenance; no directory is created.
 
         :raises CacheError: if the directory is not a cache, or cannot be used.
         """
@@ -158,7 +161,7 @@ class Cache:
         return cls(folder)
 
     def close(self) -> None:
-        """Release all packages; from now on, they may be pruned."""
+        """Release all packages, so that they can be pruned."""
         self._directory.close()
         self._locks.close()
 
@@ -172,14 +175,14 @@ class Cache:
     def archive(
         self, digest: str, fetch: Callable[[], Iterable[bytes]], title: str = ""
     ) -> pathlib.Path:
-        """Return the path of an archive; fetch a missing or damaged archive.
+        """Return the path of an archive; fetch the archive if it is missing or damaged.
 
-        If many threads and processes need an archive at once, one of them fetches.
+        If many threads and processes need the archive at once, only one of them fetches it.
 
         :param digest: the SHA-256 digest of the archive, in lower-case hexadecimal.
         :param fetch: a function that returns the content of the archive, in pieces.
-        :param title: the package's name in messages; by default, its digest.
-        :raises DigestMismatch: if the content has another digest.
+        :param title: the package's name in messages; by default, the digest.
+        :raises DigestMismatch: if the fetched content has another digest.
         :raises InvalidArchive: if the archive breaks a rule for archives.
         :raises CacheBusy: if another process locks the archive for too long.
         :raises CacheError: if the archive cannot be stored.
@@ -205,10 +208,10 @@ class Cache:
     def package(
         self, digest: str, fetch: Callable[[], Iterable[bytes]], title: str = ""
     ) -> pathlib.Path:
-        """Return the directory of a package's files; unpack missing or damaged files.
+        """Return the directory of a package's unpacked files; unpack them if missing or damaged.
 
-        If many threads and processes need files at once, one of them unpacks.
-        For parameters and errors, see ``archive``.
+        If many threads and processes need the files at once, only one of them unpacks the archive.
+        ``archive`` describes the parameters and the errors.
         """
         archive = self.archive(digest, fetch, title)
         if digest not in self._unpacked_before:
@@ -228,14 +231,15 @@ class Cache:
         packages: Mapping[str, object],
         fetch: Callable[[Collection[str]], Iterable[tuple[str, bytes]]],
     ) -> None:
-        """Store missing small archives, which are fetched and written to the disk together.
+        """Fetch missing archives together, and write them to the disk together.
 
-        If another process fetches an archive, wait, and fetch the archive only if the other
-        process fails. Archives that do not arrive, or are not valid, are skipped;
-        ``archive`` then fetches them, and raises the error.
+        This is for small archives. If another process fetches one of them, wait for it; fetch the
+        archive only if the other process fails. Archives that do not arrive, or are not valid, are
+        skipped: ``archive`` fetches them later, and raises the error.
 
-        :param packages: the SHA-256 digest of each archive -> the package's name in messages.
-        :param fetch: a function that takes digests, and returns archives with their digests.
+        :param packages: a mapping of the archives' SHA-256 digests to the packages' names in
+            messages.
+        :param fetch: a function that takes digests, and returns pairs of a digest and an archive.
         :raises CacheBusy: if another process locks an archive for too long.
         :raises CacheError: if archives cannot be stored.
         """
@@ -257,12 +261,12 @@ class Cache:
                     pass
 
     def has(self, digest: str) -> bool:
-        """Return whether the archive of a package exists; it may be damaged."""
+        """Return whether the cache has an archive, which may be damaged."""
         with self._directory.errors("find packages"):
             return bool(DIGEST.match(digest)) and self._archives.has(digest)
 
     def stored(self) -> list[StoredArchive]:
-        """Return the packages, sorted by their last use: the next ones to prune come first.
+        """Return all packages in the cache, in the order in which they would be pruned.
 
         This does not count as a use of the packages.
 
@@ -284,14 +288,13 @@ class Cache:
     def verify(self, *digests: str) -> dict[str, list[str]]:
         """Read packages, and compare them with their digests and records.
 
-        A damaged archive is removed, and its next use fetches it again. The record of
-        damaged files is removed, and their next use unpacks them again; until then,
-        processes that use the files keep them.
+        A damaged archive is removed, so that its next use fetches it again. If unpacked files are
+        damaged, their record is removed, so that their next use unpacks them again. Processes that
+        use these files keep them until then.
 
         :param digests: the packages; by default, all.
-        :return: the digest of each damaged package -> its problems.
-        :raises CacheError: if the cache cannot be read, or a damaged package
-            cannot be removed.
+        :returns: a mapping of the digests of damaged packages to their problems.
+        :raises CacheError: if the cache cannot be read, or a damaged package cannot be removed.
         """
         for digest in digests:
             _check_digest(digest)
@@ -304,11 +307,11 @@ class Cache:
         return damaged
 
     def prune(self, max_size: int) -> Pruned:
-        """Remove the least recently used packages until the others fit.
+        """Remove the least recently used packages until the others fit into a size.
 
         Packages that a process uses are not removed, even if they do not fit.
 
-        :param max_size: the most bytes that all packages may take.
+        :param max_size: how many bytes all packages together may take.
         :raises CacheError: if the cache cannot be read or written.
         """
         removed, _ = self._prune(max_size, max_size)
@@ -316,7 +319,7 @@ class Cache:
 
     @property
     def size(self) -> int:
-        """The disk space of all packages, in bytes.
+        """How many bytes all packages occupy on the disk.
 
         :raises CacheError: if the cache cannot be read.
         """
@@ -325,7 +328,7 @@ class Cache:
 
     @contextlib.contextmanager
     def staging_directory(self) -> Iterator[pathlib.Path]:
-        """Make a private directory, and remove it at exit.
+        """Make a private directory in the cache, and remove it after the block.
 
         If the process is killed, the next user of the cache removes the directory.
 
@@ -337,15 +340,15 @@ class Cache:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch an archive, unless it is intact; return whether it was fetched."""
+        """Fetch an archive, unless the cache has it intact; return whether it was fetched."""
         lock = self._lock_unless_intact(self._archives, digest)
         with self._directory.entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
                 action = f"store package {digest}"
                 with self._directory.entered(action, self._staging.directory(digest)) as staging:
-                    self._write(digest, fetch(), staging / digest)
+                    index = self._write(digest, fetch(), staging / digest)
                     with self._directory.errors(action):
-                        self._archives.place([staging / digest])
+                        self._archives.place({digest: index})
         return is_needed
 
     def _title(self, digest: str) -> str:
@@ -354,15 +357,17 @@ class Cache:
     def _exclusive(
         self, digest: str, is_done: Callable[[], bool] = lambda: False
     ) -> contextlib.AbstractContextManager[bool]:
-        """Lock a package to change it."""
+        """Lock a package while the block changes it; see ``LockFile.exclusive``."""
         return self._locks.exclusive(lock_name(digest), self._title(digest), is_done)
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
-        """Lock a damaged or missing package, and yield true; yield false if it is intact.
+        """Lock a package if it is missing or damaged, and yield whether it has to be restored.
 
-        An intact package is not locked, so that a cache on a read-only disk can be used. False is
-        also yielded if another process restores the package during the wait for the lock.
+        An intact package is not locked, so that a cache on a read-only disk can be used. If another
+        process restores the package during the wait for the lock, false is yielded.
+
+        :param kept: where the package is looked for: the archives or the unpacked packages.
         """
         if kept.is_untouched(digest) or kept.damage(digest) == []:
             yield False
@@ -374,15 +379,21 @@ class Cache:
             self._log_damage(digest, problems)
             yield problems != []
 
-    def _write(self, digest: str, chunks: Iterable[bytes], path: pathlib.Path) -> None:
-        """Write an archive to a file, and check it; an error from the chunks is not changed."""
+    def _write(self, digest: str, chunks: Iterable[bytes], path: pathlib.Path) -> ArchiveIndex:
+        """Write an archive to a file, and check it.
+
+        An error that occurs while the chunks arrive is raised unchanged.
+
+        :param chunks: the content of the archive.
+        :param path: the file.
+        """
         action = f"store package {digest}"
         found = hashlib.sha256()
         with contextlib.ExitStack() as stack:
             with self._directory.errors(action):
                 # The file is not buffered: to close a buffered file would repeat a failed write.
                 stream = stack.enter_context(
-                    open(path, "wb", buffering=0, opener=fs.private_opener)
+                    open(path, "w+b", buffering=0, opener=fs.private_opener)
                 )
             for chunk in limited(chunks, self.limits):
                 found.update(chunk)
@@ -390,13 +401,17 @@ class Cache:
                 with self._directory.errors(action):
                     while rest:
                         rest = rest[stream.write(rest) :]
-        if found.hexdigest() != digest:
-            raise errors.DigestMismatch(
-                f"an archive with SHA-256 {digest} was expected, but one with "
-                f"{found.hexdigest()} arrived; it was discarded"
-            )
-        with self._directory.errors(action), Archive.open(path, self.limits) as archive:
-            archive.verify()
+            if found.hexdigest() != digest:
+                raise errors.DigestMismatch(
+                    f"an archive with SHA-256 {digest} was expected, but one with "
+                    f"{found.hexdigest()} arrived; it was discarded"
+                )
+            with self._directory.errors(action):
+                fs.start_writing(stream.fileno())
+                index = ArchiveIndex(Identity.of(path, self.limits), stream)
+                with index.kept_open(stream):
+                    index.archive.verify()
+        return index
 
     def _mark_used(self, digest: str) -> None:
         self._used.add(digest)
@@ -405,40 +420,46 @@ class Cache:
             lru.mark_used(self._archives.record(digest), self._directory.lock)
 
     def _share(self, digest: str) -> bool:
-        """Take the shared lock on an archive, and return whether the archive exists."""
+        """Take the shared lock on a package, and return whether its archive exists."""
         _check_digest(digest)
         self._locks.share(use_lock(digest), self._title(digest))
         return self.has(digest)
 
     @contextlib.contextmanager
     def _lock_free(self, digests: Iterable[str]) -> Iterator[list[str]]:
-        """Lock the packages that no other process is storing, and yield their digests."""
+        """Lock the packages that no other process locks, and yield their digests."""
         names = {lock_name(digest): digest for digest in digests}
         with self._locks.try_exclusive(names) as locked:
             self._directory.refresh()
             yield [digest for name, digest in names.items() if name in locked]
 
     def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> list[str]:
-        """Store the arriving archives, except invalid ones, and return their digests."""
-        made: list[str] = []
+        """Store archives as they arrive; return the digests of those that are valid.
+
+        :param wanted: the requested digests; other archives are skipped.
+        :param arriving: pairs of a digest and an archive.
+        """
+        made: dict[str, ArchiveIndex] = {}
         with self._directory.entered("store packages", self._staging.new()) as staging:
             for digest, archive in arriving:
                 if digest in wanted and digest not in made:
                     try:
-                        self._write(digest, [archive], staging / digest)
-                        made.append(digest)
+                        made[digest] = self._write(digest, [archive], staging / digest)
                     except (errors.DigestMismatch, InvalidPackage) as error:
                         LOG.info("Package %s was not stored: %s", digest, error)
                 # A write to the disk blocks all green threads; here, the others can run.
                 time.sleep(0)
             with self._directory.errors("store packages"):
-                self._archives.place([staging / digest for digest in made])
+                self._archives.place(made)
         for digest in made:
             self._mark_used(digest)
-        return made
+        return list(made)
 
     def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
-        """Count new packages, and remove others if the cache exceeds its limit."""
+        """Add the sizes of new packages to the total; prune if it exceeds the cache's limit.
+
+        :param kept: where the packages are new: the archives or the unpacked packages.
+        """
         if not self._makes_room:
             return
         try:
@@ -457,10 +478,7 @@ class Cache:
             self._makes_room = not isinstance(error, errors.CacheBusy)
 
     def _prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
-        """Remove packages until the size is at most a goal, if the size exceeds a limit.
-
-        :returns: the removed packages, and the remaining size.
-        """
+        """Prune the cache, and log how much was removed; see ``Pruner.prune``."""
         with self._directory.errors("remove packages"):
             removed, left = self._pruner.prune(limit, goal)
         if removed:
@@ -469,7 +487,7 @@ class Cache:
         return removed, left
 
     def _discard_damage(self, digest: str) -> list[str]:
-        """Check a package, remove its damaged parts, and return the problems that were found."""
+        """Check a package, remove its damaged parts, and return their problems."""
         of_archive = self._archives.damage(digest) or []
         of_files = self._unpacked.damage(digest) or []
         problems = [*of_archive, *of_files]
@@ -495,17 +513,18 @@ class Cache:
 
 
 class TemporaryCache(Cache):
-    """A private cache in a staging directory of another cache; ``close`` removes it."""
+    """A private cache inside another cache's directory; ``close`` removes it."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Make a cache.
+    def __init__(self, folder: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> None:
+        """Make an empty cache inside the directory of another cache.
 
-        :param folder: the directory of the other cache.
+        :param folder: the directory of that other cache.
+        :param limits: the limits for an archive.
         :raises CacheError: if the directory cannot be used.
         """
         with contextlib.ExitStack() as outer:
             shared = outer.enter_context(Cache(folder))
-            super().__init__(outer.enter_context(shared.staging_directory()))
+            super().__init__(outer.enter_context(shared.staging_directory()), limits)
             self._outer = outer.pop_all()
 
     def close(self) -> None:

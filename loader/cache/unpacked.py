@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Unpacked packages on disk, each in a directory named by its archive's SHA-256 digest.
+"""Unpacked packages on disk, each in a directory whose name is its archive's SHA-256 digest.
 
-Each directory contains the package's ``files``, and a ``record`` of their sizes and checksums.
-Files without a record are not used. The files and the record are completed in a staging
-directory, and moved to their place by a single rename. They are not synced: after a power cut,
-they are read before they are used.
+The directory contains the package's ``files``, and a ``record`` of their sizes and checksums. Files
+without a record are not used. The files and the record are completed in a staging directory, and
+moved to their place by a single rename. They are not synced to the disk: after a power cut, they
+are read and compared before they are used.
 """
 
 import contextlib
@@ -15,8 +15,9 @@ import pathlib
 import shutil
 from collections.abc import Iterator
 
-from glare_murano.package import Archive, Limits
-from loader import fs
+from glare_murano.package import Limits
+from loader import archive_indexes, fs
+from loader.archive_indexes import Identity
 from loader.cache.checksums import Record
 from loader.cache.staging import StagingDirectories
 
@@ -27,25 +28,33 @@ _RECORD = "record"
 class UnpackedPackages:
     """A directory of unpacked packages.
 
-    A digest is locked while its package is changed. Methods raise ``OSError`` if
-    the disk fails.
+    The caller locks a digest before it changes the package. Methods raise ``OSError`` if the disk
+    fails.
     """
 
     def __init__(self, root: pathlib.Path, staging: StagingDirectories) -> None:
-        """Use an existing directory; it is on the same file system as staging directories."""
+        """Use the given directory, which exists.
+
+        :param root: the directory of the packages, on the same file system as the staging
+            directories.
+        :param staging: the staging directories.
+        """
         self._root = root
         self._staging = staging
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all packages."""
+        """Yield the names of the packages' directories."""
         return (path.name for path in self._root.iterdir())
 
     def files(self, digest: str) -> pathlib.Path:
-        """Return the directory of a package's files, which may be missing."""
+        """Return the directory of a package's files; it may be missing."""
         return self._root / digest / _FILES
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether a package exists, and nothing was written to it since the last check."""
+        """Return whether a package exists, and its files have not changed since their last check.
+
+        After a restart of the host, this is false until the files are checked again.
+        """
         try:
             record = Record.load(self._record(digest))
             return record.is_of_this_boot and record.restamped(self.files(digest)) == record
@@ -53,7 +62,10 @@ class UnpackedPackages:
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read a package, and return its problems; None for a missing package."""
+        """Read a package's files, and return their problems; None if the package is missing.
+
+        If the files are intact, their record is written again if necessary.
+        """
         files = self.files(digest)
         present = None
         try:
@@ -77,22 +89,31 @@ class UnpackedPackages:
     def make(self, digest: str, path: pathlib.Path, limits: Limits) -> None:
         """Unpack an archive, and move its files to their place.
 
+        :param path: the archive.
+        :param limits: the limits for an archive.
         :raises InvalidArchive: if the archive breaks a rule.
         """
         with self._staging.directory(digest) as made:
-            with Archive.open(path, limits) as archive:
-                archive.unpack(made / _FILES)
+            index = archive_indexes.find(Identity.of(path, limits))
+            with index.kept_open():
+                index.archive.unpack(made / _FILES)
             Record.of_tree(made / _FILES).save(made / _RECORD)
             self._place(made)
 
     def forget(self, digest: str) -> None:
-        """Remove a record, but keep its files; a power failure does not bring the record back."""
+        """Remove the record of a package, so that its files are not used any more.
+
+        The files stay. A power failure cannot bring the record back.
+        """
         fs.remove(self._record(digest))
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             fs.sync(self._root / digest)
 
     def remove(self, digest: str) -> bool:
-        """Remove the record, and the files if possible; return whether nothing is left."""
+        """Remove a package's record, and then its files as far as possible.
+
+        :returns: whether nothing of the package is left.
+        """
         fs.remove(self._record(digest))
         shutil.rmtree(self._root / digest, ignore_errors=True)
         # A file may have the name of the directory.

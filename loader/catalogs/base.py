@@ -14,14 +14,14 @@ from loader.counters import Counters
 
 
 class Catalog(abc.ABC):
-    """A source of releases that may be loaded: active, and visible to the project.
+    """A source of releases that may be loaded: they are active, and the project can see them.
 
-    Several projects may have released the same version. Then the project's own release comes
-    first, then a public one, then others. The loader uses the first release that the rules of
+    If several projects have released the same version, the project's own release comes first, then
+    a public one, then the others. The loader uses the first release that the rules of
     ``eligibility`` allow.
 
-    :ivar name: its name in messages. Catalogues with different content have
-        different names, since each name has its own offline index.
+    :ivar name: the catalogue's name in messages. Each name has its own offline index, so catalogues
+        with different content have different names.
     :ivar gives_batches: whether ``batch`` may return archives.
     """
 
@@ -36,7 +36,7 @@ class Catalog(abc.ABC):
 
     @property
     def counters(self) -> Counters:
-        """The number of requests and downloads so far."""
+        """The number of requests and downloads that the catalogue has made."""
         return self._counters
 
     @abc.abstractmethod
@@ -54,16 +54,16 @@ class Catalog(abc.ABC):
         """
 
     def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
-        """Return all releases that have direct subclasses of classes, in any order.
+        """Return all releases that define direct subclasses of the given classes, in any order.
 
-        By default, return no releases: not every catalogue has the base classes of its packages.
+        By default, none are returned: not every catalogue knows the base classes in its packages.
 
         :raises CatalogError: if the catalogue cannot be read.
         """
         return ()
 
     def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
-        """Return all releases of several packages; the best release of each version comes first.
+        """Return all releases of several packages; of equal versions, the best one comes first.
 
         The resolver calls this once for each level of the dependency graph.
 
@@ -72,23 +72,25 @@ class Catalog(abc.ABC):
         return itertools.chain.from_iterable(map(self.releases, fqns))
 
     def resolve(self, query: Query) -> Answer | None:
-        """Return the closure for a query, by the rules of ``glare_murano.resolver``.
+        """Return the closure of a query, that is all releases that it needs.
 
-        :returns: None if the catalogue cannot plan by itself; then the loader plans, and reads
-            the releases of one level of the graph after the other.
+        The catalogue chooses them by the rules of ``glare_murano.resolver``.
+
+        :returns: None if the catalogue cannot choose releases itself. Then the loader chooses them,
+            and reads the releases of one level of the graph after the other.
         :raises CatalogError: if the catalogue does not answer.
         """
         return None
 
     def folder(self, release: Release) -> pathlib.Path | None:
-        """Return the directory with the unpacked files of a release.
+        """Return the directory of a release whose files are unpacked on this host.
 
-        :returns: None for an archive, which has to be fetched.
+        :returns: None if the release is an archive, which has to be fetched.
         """
         return None
 
     def remedy(self, missing: str) -> str:
-        """Return how to add something missing to the catalogue, for messages.
+        """Return what a user can do about something missing in the catalogue, for messages.
 
         :param missing: what is missing, such as ``a version in the range``.
         """
@@ -102,17 +104,21 @@ class Catalog(abc.ABC):
         """
 
     def check(self, release: Release, read: Callable[[], Release]) -> None:  # noqa: B027
-        """Check a loaded package; its archive has the digest of the release.
+        """Compare a loaded package with its release in the catalogue.
 
-        By default, only the digest has to be right.
+        The digest of the archive was checked before. By default, nothing else is compared.
 
-        :param read: a function that returns the release with the package's requirements and
-            classes.
-        :raises LoaderError: if the package differs from the release in the catalogue.
+        :param release: the release in the catalogue.
+        :param read: a function that reads the loaded package, and returns a release with the
+            requirements and classes in it.
+        :raises LoaderError: if the package differs from the release.
         """
 
+    def close(self) -> None:  # noqa: B027
+        """Close the connections that only this catalogue uses; by default, there are none."""
+
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
-        """Yield the archives of several releases with one request; some may be missing.
+        """Yield the archives of several releases from one request; some archives may be missing.
 
         :raises CatalogError: if the download fails, at any point.
         """
@@ -120,7 +126,7 @@ class Catalog(abc.ABC):
 
 
 def newest_first(releases: Iterable[Release]) -> list[Release]:
-    """Sort releases, the newest first; equal versions keep their order."""
+    """Sort releases, the newest first; equal versions stay in the same order."""
     return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
 
 
@@ -135,12 +141,12 @@ _Owned = TypeVar("_Owned", bound=Owned)
 
 
 def own_first(found: Iterable[_Owned], project: str | None) -> list[_Owned]:
-    """Put the objects that a project owns before the others; otherwise keep the order."""
+    """Move the objects that a project owns to the front; both groups keep their order."""
     return sorted(found, key=lambda each: each.owner != project)
 
 
 def one_of_each(releases: Iterable[Release]) -> Collection[Release]:
-    """Return the first release of each version, in the same order."""
+    """Return the first release of each version; the order stays the same."""
     found: dict[PackageVersion, Release] = {}
     for release in releases:
         found.setdefault(release.key, release)

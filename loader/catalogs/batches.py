@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read batches: a service sends several archives in one answer, as a TAR stream."""
+"""Read batches: answers of a service that contain several archives, as a TAR stream."""
 
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,14 @@ _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
 
 def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    """Yield the archives in a batch, each with the id of its package.
+    """Yield the archives in a batch, each after the id of its package.
 
-    The server writes plain files only, so other entries are refused. ``tarfile.open`` is not used:
-    it follows every kind of header, and may never end.
+    The server writes only plain files into a batch, so other entries are refused. ``tarfile.open``
+    is not used: it follows every kind of header, and may never end.
 
-    :param sizes: id of each requested package -> size of its archive.
-    :raises BATCH_ERRORS: if the stream breaks off, or contains anything but these archives.
+    :param pieces: the content of the answer.
+    :param sizes: a mapping of the ids of the requested packages to the sizes of their archives.
+    :raises BATCH_ERRORS: if the stream ends too early, or contains anything but these archives.
     """
     stream = _Stream(pieces)
     missing = dict(sizes)
@@ -32,7 +33,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
 
 
 class _Stream:
-    """A stream of pieces of any size, which is read in blocks of given sizes."""
+    """A stream that gets pieces of any size, and returns as many bytes as are requested."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

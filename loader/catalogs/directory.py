@@ -2,12 +2,12 @@
 
 """Releases in a directory of this host, unpacked or as ZIP files.
 
-Any directory with a manifest is a package, and so is any ZIP file, at any depth below the
-catalogue's directory. Directories inside a package are not searched. In the version-aware layout
-of the specification "Murano versioning" (section "Developer impact"), packages are
-``FQN/VERSION`` and ``FQN/dev``. Files in directories are used in place, without a copy.
+Below the catalogue's directory, at any depth, each directory with a manifest is a package, and so
+is each ZIP file. Directories inside a package are not searched. In the layout of the specification
+"Murano versioning" (section "Developer impact"), packages are in ``FQN/VERSION`` and ``FQN/dev``.
+Unpacked files are used where they are, without a copy.
 
-Each query searches for changes, and reads new and changed packages.
+Each query looks for changes on the disk, and reads new and changed packages.
 """
 
 import dataclasses
@@ -21,13 +21,16 @@ from collections.abc import Collection, Iterable, Iterator
 
 from oslo_config import cfg
 
+from glare_murano import archive_limits
 from glare_murano.package import (
     Archive,
     InvalidPackage,
     InvalidVersion,
+    Limits,
     parse_version,
     read_contents,
 )
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.contents import CLASSES_DIRECTORY
 from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL
 from glare_murano.resolver import PackageVersion
@@ -40,7 +43,7 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-# The directory of a package in development, beside its released versions.
+# The name of the directory for a package in development; its released versions are beside it.
 DEV = "dev"
 
 OPTIONS: options.Options = {
@@ -50,12 +53,13 @@ OPTIONS: options.Options = {
             default=[],
             help="Directories with packages, each a catalogue, in this order.",
         )
-    ]
+    ],
+    options.GROUP: archive_limits.OPTIONS,
 }
 
 
 class DirectoryCatalog(base.Catalog):
-    """The packages below a directory, which may change at any time.
+    """A catalogue of the packages below a directory, which may change at any time.
 
     >>> catalog = DirectoryCatalog("packages")
     >>> for release in catalog.releases("org.wiki"):
@@ -64,10 +68,14 @@ class DirectoryCatalog(base.Catalog):
     org.wiki 1.0.0
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        """Make a catalogue; no file is read yet."""
+    def __init__(self, directory: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> None:
+        """Make a catalogue; no file is read before the first query.
+
+        :param limits: the limits for a package.
+        """
         self._root = pathlib.Path(directory).absolute()
         super().__init__(f"the directory {self._root}")
+        self._limits = limits
         self._lock = threading.Lock()
         self._listings: dict[pathlib.Path, _Listing] = {}
         self._candidates: dict[pathlib.Path, _Candidate] = {}
@@ -103,7 +111,7 @@ class DirectoryCatalog(base.Catalog):
             raise errors.CatalogError(f"cannot read {release.id}: {error}") from error
 
     def _updated(self) -> "_Index":
-        """Read all changes, and return the index of the releases."""
+        """Read all changes on the disk, and return the index of the releases."""
         with self._lock:
             before = self._candidates
             # The root may be a symbolic link, and its target may change.
@@ -117,7 +125,7 @@ class DirectoryCatalog(base.Catalog):
             return self._index
 
     def _search(self, root: pathlib.Path) -> "Iterator[_Listing]":
-        """List the root and the directories below it, down to packages."""
+        """List the root and all directories below it, except directories inside packages."""
         directories = [root]
         while directories:
             directory = directories.pop()
@@ -128,10 +136,10 @@ class DirectoryCatalog(base.Catalog):
 
     def _candidate(self, path: pathlib.Path, root: pathlib.Path) -> "_Candidate":
         known = self._candidates.get(path)
-        return known if known and known.stamps.surely_unchanged else _read(path, root)
+        return known if known and known.stamps.surely_unchanged else _read(path, root, self._limits)
 
     def _log_problems(self) -> None:
-        """Log new and changed problems."""
+        """Log each problem that was not logged before."""
         problems = {path: listing.problem for path, listing in self._listings.items()}
         problems |= {path: found.problem for path, found in self._candidates.items()}
         problems |= self._index.problems
@@ -143,9 +151,11 @@ class DirectoryCatalog(base.Catalog):
 
 @dataclasses.dataclass(frozen=True)
 class _Listing:
-    """The packages and subdirectories in a directory, without symbolic links.
+    """The packages and the subdirectories in a directory; symbolic links are left out.
 
-    In a directory with a manifest, the directory itself is the only package.
+    If the directory has a manifest, the directory itself is the only package.
+
+    :param stamps: the state of the directory when it was listed.
     """
 
     directory: pathlib.Path
@@ -157,7 +167,11 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """A directory with a manifest, or a ZIP file; an invalid package has no release."""
+    """A directory with a manifest, or a ZIP file.
+
+    :param stamps: the state of the files that were read.
+    :param release: the release in it; None if the package is invalid.
+    """
 
     stamps: FileStamps
     release: Release | None
@@ -165,7 +179,7 @@ class _Candidate:
 
 
 class _Index:
-    """Releases by name and by class; only the first release of each version is kept."""
+    """Releases by FQN, by class and by base class; of equal versions, only the first is kept."""
 
     def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
@@ -214,13 +228,13 @@ def _list(directory: pathlib.Path, root: pathlib.Path) -> _Listing:
     return _Listing(directory, stamps, tuple(packages), tuple(subdirectories), "; ".join(problems))
 
 
-def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
+def _read(path: pathlib.Path, root: pathlib.Path, limits: Limits) -> _Candidate:
     is_directory = os.path.isdir(path)
     decisive, all_paths = _paths(path) if is_directory else ([path], [path])
     stamps, whole = FileStamps(decisive), FileStamps(all_paths)
     try:
         if is_directory:
-            with Archive.open(path) as archive:
+            with Archive.open(path, limits) as archive:
                 contents = read_contents(archive)
             release = Release.from_contents(contents, str(path))
             if contents.manifest.format.name != MURANO_PL:
@@ -228,7 +242,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
                 stamps = whole
         else:
             with open(path, "rb") as stream:
-                release = read_release(stream, str(path))
+                release = read_release(stream, str(path), limits)
         if not whole.unchanged:
             raise OSError("it changed while being read")
     except (InvalidPackage, OSError) as error:
@@ -237,7 +251,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
-    """Return the paths in a package that can change its release, and all its paths."""
+    """Return the paths in a package on which its release depends, and all paths in the package."""
     decisive = [f"{package}/{MANIFEST_FILE}"]
     all_paths = []
     for directory, subdirectories, names in os.walk(package):
@@ -252,7 +266,7 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
 
 
 def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) -> str:
-    """Describe the problem if a package is in another package's place in the layout."""
+    """Return a warning if a directory's name disagrees with its package; else an empty string."""
     try:
         version = None if directory.name == DEV else parse_version(directory.name)
     except InvalidVersion:
@@ -272,7 +286,8 @@ _catalog = functools.cache(DirectoryCatalog)
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[DirectoryCatalog]:
-    """Make the catalogues of the entry point ``directory``: one for each directory."""
+    """Make a catalogue for each directory in the options; this is an entry point."""
     options.register(conf, OPTIONS)
-    directories = conf.engine.load_packages_from
-    return [_catalog(pathlib.Path(directory).absolute()) for directory in directories]
+    directories = map(pathlib.Path, conf.engine.load_packages_from)
+    limits = archive_limits.limits(conf[options.GROUP])
+    return [_catalog(directory.absolute(), limits) for directory in directories]

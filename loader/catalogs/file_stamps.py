@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Record the state of files and directories, to read only the changed ones again."""
+"""Record the state of files and directories, so that only changed ones are read again."""
 
 import os
 import time
 from collections.abc import Iterable
 
 _SECOND = 1_000_000_000
-# For how long a file may change again while its time stays the same: a tick of the file
-# system's clock, which counts in whole seconds or in milliseconds.
+# A file that changes twice within one tick of the file system's clock keeps its time of change. A
+# tick is a whole second or some milliseconds; these are upper limits, in nanoseconds.
 _COARSE_TICK = 2 * _SECOND
 _FINE_TICK = _SECOND // 20
 
-# The parts of ``stat`` that change with the content; for an unreadable path, the error.
+# The parts of ``stat`` that change with the content. For an unreadable path, the error's number.
 _Stamp = tuple[int, ...]
 
 
 class FileStamps:
-    """The state of files and directories, which is recorded before they are read."""
+    """The state of files and directories, recorded before their content is read."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         self._stamps = {os.fspath(path): _stamp(path) for path in paths}
@@ -26,12 +26,12 @@ class FileStamps:
 
     @property
     def unchanged(self) -> bool:
-        """Check that no path was changed, replaced or removed after its state was recorded."""
+        """Whether no path was changed, replaced or removed since its state was recorded."""
         return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
     @property
     def surely_unchanged(self) -> bool:
-        """Check as ``unchanged`` does, but return false if a clock tick may hide a change."""
+        """Whether it is certain that nothing changed: a tick of the clock cannot hide a change."""
         return self._is_certain and self.unchanged
 
 

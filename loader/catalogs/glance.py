@@ -12,13 +12,12 @@ lists the images of every project; images that the project itself cannot see are
 """
 
 import contextlib
-import fnmatch
 import functools
 import hashlib
 import importlib.util
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import cachetools
@@ -35,15 +34,14 @@ from glare_murano.package import (
     read_contents,
 )
 from glare_murano.resolver import PackageVersion
-from glare_murano.wire import Answer, Query, Release
+from glare_murano.wire import Release
 from loader import errors
-from loader.catalogs import base
 from loader.catalogs.openstack import PlanningCatalog, ServiceClient, name_lists
 from loader.catalogs.options import Options, register
-from loader.catalogs.repository import EVERY, RefusedPackage, Repository, explained
-from loader.catalogs.stored_package import ACTIVE, Selection, StoredPackage, newest
+from loader.catalogs.repository import RefusedPackage, Repository, explained, precondition
+from loader.catalogs.stored_package import StoredPackage
 from loader.transport.failures import Conflict, NoSuchPath
-from loader.transport.image_import import QUEUED, import_archive
+from loader.transport.image_import import QUEUED, import_archive, is_busy
 from loader.transport.sessions import Scope
 
 if TYPE_CHECKING:
@@ -132,29 +130,8 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
         """
         super().__init__(session, **others)
         self._community = community
-
-    def releases(self, fqn: str) -> Iterable[Release]:
-        return base.newest_first(self.releases_of([fqn]))
-
-    def releases_defining(self, class_name: str) -> Iterable[Release]:
-        usable = self._of_project(self._listed({}))
-        return base.newest_first(r for r in usable if class_name in r.classes)
-
-    def releases_extending(self, class_names: Collection[str]) -> Collection[Release]:
-        # The subclasses are a property in JSON, which Glance cannot search.
-        usable = self._of_project(self._listed({}))
-        names = set(class_names)
-        return [release for release in usable if names & release.inherits.keys()]
-
-    def releases_of(self, fqns: Collection[str]) -> Iterator[Release]:
-        for names, filters in _name_filters(fqns):
-            found = self._listed(filters)
-            # MariaDB compares names without regard to case.
-            yield from self._of_project(release for release in found if release.fqn in names)
-
-    def resolve(self, query: Query) -> Answer | None:
         # The filter never chooses packages of the visibility community.
-        return None if self._community else super().resolve(query)
+        self._answers_queries = not community
 
     def fetch(self, release: Release) -> Iterator[bytes]:
         label = f"the archive of {release} (image {release.id})"
@@ -166,15 +143,21 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
                 f"project any more"
             ) from error
 
-    def _listed(self, filters: Mapping[str, str]) -> Iterator[Release]:
-        """Yield the releases in the images that match filters."""
+    def _list(self, field: str, names: Collection[str]) -> Iterator[Release]:
+        project, wanted = self.project(), set(names)
+        for filters in _name_filters(names) if field == "name" else ({},):
+            for image in self._listed(filters):
+                release = self._release(image) if images.is_release(image) else None
+                # Glance cannot search lists, and MariaDB compares names without regard to case.
+                is_found = release and wanted.intersection(_names(release, field))
+                if release and is_found and self._is_usable(release, project):
+                    yield release
+
+    def _listed(self, filters: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
         wanted = {"container_format": images.CONTAINER_FORMAT, "status": images.ACTIVE, **filters}
         if self._community:
             wanted["visibility"] = "all"
-        for image in self._service.listed(wanted):
-            release = self._release(image) if images.is_release(image) else None
-            if release is not None:
-                yield release
+        return self._service.listed(wanted)
 
     def _release(self, image: Mapping[str, Any]) -> Release | None:
         try:
@@ -188,19 +171,6 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
                 error,
             )
             return None
-
-    def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
-        """Return the releases that the project may use.
-
-        As in the filter, the project's own release is preferred, then a public one.
-        """
-        project = self.project()
-        ranked = sorted(
-            releases,
-            key=lambda r: (r.owner == project, r.visibility == "public", r.id),
-            reverse=True,
-        )
-        return [release for release in ranked if self._is_usable(release, project)]
 
     def _is_usable(self, release: Release, project: str | None) -> bool:
         if release.visibility == "shared" and project and release.owner != project:
@@ -219,50 +189,10 @@ class GlanceRepository(GlanceClient, Repository):
     computed from the project, the name and the version, so a refused draft is used again. Glance
     keeps the id of a deleted release, so its version cannot be published again. It does not keep
     the id of a deleted draft.
-
-    A search lists all packages, since Glance can filter packages only by name. One list is enough
-    to find the packages that require one of several others.
     """
 
     filter_place = "glance-api-paste.ini"
     replaces_archives = False
-
-    def packages(
-        self,
-        selection: Selection = EVERY,
-        sort: str = "name:asc,version:desc",
-        after: str | None = None,
-        page: int | None = None,
-    ) -> Iterator[StoredPackage]:
-        keys = [_sort_key(key) for key in sort.split(",")]
-        is_name = selection.pattern and "*" not in selection.pattern
-        found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
-        if selection.newest:
-            # Several projects may have the newest version of a package.
-            chosen = {package.key for package in newest(found)}
-            found = [package for package in found if package.key in chosen]
-        if after is not None and after not in (package.id for package in found):
-            # The marker was in an earlier page; a newer version may have replaced it since.
-            found.append(self.get(after))
-        for key, is_descending in reversed(keys):
-            found.sort(key=key, reverse=is_descending)
-        ids = [package.id for package in found]
-        return iter(found if after is None else found[ids.index(after) + 1 :])
-
-    def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        for names, filters in _name_filters(fqns):
-            for package in self._listed(filters, selection):
-                # MariaDB compares names without regard to case.
-                if package.fqn in names:
-                    yield package
-
-    def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        wanted = set(fqns)
-        for package in self._listed({}, ACTIVE):
-            # Each package also requires itself; this requirement is ignored.
-            required = package.fields.get("requirements") or {}
-            if wanted & (required.keys() - {package.fqn}):
-                yield package
 
     def get(self, package_id: str) -> StoredPackage:
         with self._existing(package_id):
@@ -318,7 +248,13 @@ class GlanceRepository(GlanceClient, Repository):
         label = f"the archive of {draft}"
         image = import_archive(self._service, draft.id, archive, size, label)
         if image["status"] == QUEUED:
-            if reason := image.get(images.REFUSAL):
+            reason = image.get(images.REFUSAL)
+            if is_busy(image):
+                raise errors.CatalogUnavailable(
+                    f"{self.name} did not read {draft} in several attempts: {reason}; run the "
+                    f"same command again later"
+                )
+            if reason:
                 raise RefusedPackage(f"{self.name} refused {draft}: {reason}")
             raise errors.CatalogError(
                 f"{self.name} refused {draft}: the import failed; see the log of the service"
@@ -344,7 +280,7 @@ class GlanceRepository(GlanceClient, Repository):
         if others:
             properties = images.own_properties(**others)
             with explained(f"cannot change {package}"), self._existing(package.id):
-                self._service.update(package.id, properties)
+                self._service.update(package.id, properties, precondition(package, others))
         return self.get(package.id)
 
     def delete(self, package: StoredPackage) -> None:
@@ -372,7 +308,7 @@ class GlanceRepository(GlanceClient, Repository):
         """Return the files of a package from its archive; Glance keeps only the archive."""
         with tempfile.TemporaryFile() as archive:
             archive.writelines(self.download(package))
-            with Archive.open(archive) as opened:
+            with Archive.open(archive, self._limits) as opened:
                 contents = read_contents(opened)
         return {blob.name: blob.fill(contents) for blob in fields.BLOBS}
 
@@ -412,13 +348,6 @@ class GlanceRepository(GlanceClient, Repository):
             raise self._not_found(str(image.get("id")))
         return package
 
-    def _listed(self, filters: Mapping[str, str], selection: Selection) -> Iterator[StoredPackage]:
-        wanted = {"container_format": images.CONTAINER_FORMAT, **filters}
-        for image in self._service.listed(wanted):
-            package = self._stored(image)
-            if package is not None and _matches(package, selection):
-                yield package
-
     def _stored(self, image: Mapping[str, Any]) -> StoredPackage | None:
         """Return the package in an image; None if ``images.version`` finds no version."""
         version = images.version(image)
@@ -440,11 +369,18 @@ class GlanceRepository(GlanceClient, Repository):
             ) from error
 
 
-def _name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
-    """Split package names into lists, and yield each list with Glance's filter for its names."""
+def _name_filters(fqns: Collection[str]) -> Iterator[Mapping[str, str]]:
+    """Split package names into lists, and yield Glance's filter for the names in each list."""
     for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
         quoted = ",".join(f'"{name}"' for name in names)
-        yield names, {"name": f"in:{quoted}"}
+        yield {"name": f"in:{quoted}"}
+
+
+def _names(release: Release, field: str) -> Collection[str]:
+    """Return the names in a field by which releases are searched."""
+    if field == "name":
+        return (release.fqn,)
+    return release.classes if field == "class_definitions" else release.inherits.keys()
 
 
 def _status(image: Mapping[str, Any]) -> str:
@@ -452,55 +388,6 @@ def _status(image: Mapping[str, Any]) -> str:
     if image.get("status") == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"
-
-
-def _matches(package: StoredPackage, selection: Selection) -> bool:
-    if not fnmatch.fnmatchcase(package.fqn, selection.pattern or "*"):
-        return False
-    if selection.yanked not in (None, bool(package.yanked)):
-        return False
-    if selection.without_drafts and package.status == "drafted":
-        return False
-    return all(_has(package, name, value) for name, value in selection.values.items())
-
-
-def _has(package: StoredPackage, name: str, value: str) -> bool:
-    """Check whether a field equals a value, or its list contains the value."""
-    if name == "requirements" and value == package.fqn:
-        # Each package also requires itself; this requirement is ignored.
-        return False
-    known = {
-        "status": package.status,
-        "owner": package.owner,
-        "visibility": package.visibility,
-        **package.fields,
-    }
-    found = known.get(name)
-    return value == found or (isinstance(found, list | dict) and value in found)
-
-
-def _sort_key(text: str) -> tuple[Callable[[StoredPackage], Any], bool]:
-    """Read a sort key, with its direction.
-
-    :raises CatalogError: if the key is unknown.
-    """
-    name, _, direction = text.partition(":")
-    if name not in _SORT_KEYS or direction not in ("", "asc", "desc"):
-        raise errors.CatalogError(
-            f"cannot sort by {text!r}; the keys are {', '.join(_SORT_KEYS)}, with :asc or :desc"
-        )
-    return _SORT_KEYS[name], direction == "desc"
-
-
-_SORT_KEYS: Mapping[str, Callable[[StoredPackage], Any]] = {
-    "name": lambda package: package.fqn,
-    "version": lambda package: package.version.precedence_key,
-    "created_at": lambda package: package.fields.get("created_at") or "",
-    "updated_at": lambda package: package.fields.get("updated_at") or "",
-    "owner": lambda package: package.owner,
-    "status": lambda package: package.status,
-    "visibility": lambda package: package.visibility,
-}
 
 
 def _options() -> Options:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A cache of the releases that archives contain, so that a host reads each archive once.
+"""A cache of the metadata in archives, so that a host reads each archive only once.
 
 It is a directory in the package cache. If it is deleted, the archives are read again.
 """
@@ -34,15 +34,21 @@ OPTIONS: Options = {
 
 
 class MetadataCache:
-    """Releases by key, in memory and in a directory that processes share."""
+    """Releases by key, in memory and in a directory that processes share.
+
+    A key names an archive, for example by its catalogue and its id there.
+    """
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
-        """Make a cache; without a directory, releases are kept in memory only."""
+        """Make a cache.
+
+        :param directory: the shared directory; without it, releases are kept in memory only.
+        """
         self._directory = directory
         self._releases: dict[str, wire.Release] = {}
 
     def get(self, key: str) -> wire.Release | None:
-        """Return a release; None if its file is missing or damaged."""
+        """Return the release with a key; None if the cache has none, or its file is damaged."""
         if key not in self._releases and self._directory is not None:
             try:
                 content = wire.mapping(json.loads(self._path(self._directory, key).read_bytes()))
@@ -53,7 +59,7 @@ class MetadataCache:
         return self._releases.get(key)
 
     def put(self, key: str, release: wire.Release) -> None:
-        """Keep a release; log a failure to write the file."""
+        """Keep a release; if its file cannot be written, log this, and keep it in memory only."""
         self._releases[key] = release
         if self._directory is None:
             return
@@ -76,7 +82,7 @@ class MetadataCache:
 
 
 def package_cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Return the directory of the package cache."""
+    """Return the directory of the package cache that the options name, or a default directory."""
     default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
     return pathlib.Path(conf.engine.packages_cache or default)
 
@@ -85,7 +91,10 @@ _shared = functools.cache(MetadataCache)
 
 
 def configured(conf: cfg.ConfigOpts) -> MetadataCache:
-    """Return the metadata cache; it is on disk only if the package cache is enabled."""
+    """Return the metadata cache of this process.
+
+    It has a directory only if the package cache is enabled.
+    """
     register(conf, OPTIONS)
     if not conf.engine.enable_packages_cache:
         return MetadataCache()

@@ -2,10 +2,9 @@
 
 """Releases in Murano's own API, for a cloud where Murano itself keeps the packages.
 
-For each name, Murano keeps one archive for each project, and public archives. Its lists
-contain neither versions nor requirements. Therefore each archive is downloaded, read and
-kept until it is fetched. The archive with an id never changes, so a host reads each archive
-once.
+For each name, Murano keeps one archive for each project, and public archives. Its lists contain
+neither versions nor requirements. So each archive is downloaded and read, and then kept until it is
+fetched. An archive never changes under its id, so a host reads each archive once.
 
 python-muranoclient is not used, since it reads a whole download into memory.
 """
@@ -36,7 +35,7 @@ PAGE = 100
 
 
 class MuranoCatalog(ServiceCatalog):
-    """The packages in a Murano API that a project can use: its own and public ones.
+    """The packages in a Murano API that a project can use: its own packages and public ones.
 
     >>> catalog = MuranoCatalog(session, region_name="north")
     """
@@ -50,12 +49,13 @@ class MuranoCatalog(ServiceCatalog):
     ) -> None:
         """Make a catalogue; no request is sent.
 
-        :param metadata: the cache for metadata of packages; by default an empty one.
-        :param others: further parameters of ``ServiceCatalog``.
+        :param metadata: the cache for the metadata of packages; by default a new one, in memory
+            only.
+        :param others: further arguments for ``ServiceCatalog``.
         """
         super().__init__(session, **others)
         self._metadata = metadata or MetadataCache()
-        self._spool = Spool()
+        self._spool = Spool(self._limits)
 
     def releases(self, fqn: str) -> list[Release]:
         return [release for release in self._releases("fqn", fqn) if release.fqn == fqn]
@@ -68,7 +68,11 @@ class MuranoCatalog(ServiceCatalog):
         return self._spool.take(release.digest) or self._download(release.id)
 
     def _releases(self, key: str, value: str) -> list[Release]:
-        """List releases by a key of the API; the project's own come before public ones."""
+        """List the releases that the API finds; of equal versions, the project's own come first.
+
+        :param key: the parameter of the API, such as ``fqn``.
+        :param value: its value.
+        """
         project = self.project()
         query = [(key, value), ("catalog", "true"), ("limit", str(PAGE))]
         listed = self._client.items(PATH, "packages", query, next_marker)
@@ -78,7 +82,10 @@ class MuranoCatalog(ServiceCatalog):
         return base.newest_first(base.own_first(found, project))
 
     def _release(self, package: Mapping[str, Any]) -> Release | None:
-        """Return the release in a package's archive; None for an invalid archive."""
+        """Return the release in the archive of a package; None if the archive is invalid.
+
+        :param package: the package, as the API lists it.
+        """
         package_id = package["id"]
         key = f"{self.name} {package_id}"
         release = self._metadata.get(key)
@@ -104,17 +111,17 @@ class MuranoCatalog(ServiceCatalog):
 
 
 def archive_path(package_id: str) -> str:
-    """Return the path of a package's archive."""
+    """Return the path of a package's archive in Murano's API."""
     return f"{PATH}/{urllib.parse.quote(package_id, safe='')}/download"
 
 
 def next_marker(answer: Mapping[str, Any]) -> Any:
-    """Return the marker of the page after an answer; None at the end."""
+    """Return the marker of the page that follows an answer; None after the last page."""
     return answer.get("next_marker")
 
 
 def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
-    """Return whether an item of a list is a public package or the project's own."""
+    """Return whether the project may use an item of a list: it is public, or the project's own."""
     if not isinstance(package, dict) or not isinstance(package.get("id"), str):
         return False
     owner = package.get("owner_id")
@@ -125,5 +132,5 @@ OPTIONS = {**MuranoCatalog.service_options(), **metadata_cache.OPTIONS}
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[MuranoCatalog]:
-    """Make the catalogue of the entry point ``murano``."""
+    """Make the catalogue for Murano's API; this is an entry point."""
     return [MuranoCatalog.configured(conf, scope, metadata=metadata_cache.configured(conf))]

@@ -2,26 +2,29 @@
 
 """The base classes of clients for OpenStack services: session, project, queries, options."""
 
+import abc
 import dataclasses
 import logging
-from collections.abc import Collection, Iterator
+import urllib.parse
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
-from glare_murano import wire
-from glare_murano.package import InvalidName
+from glare_murano import archive_limits, fields, wire
+from glare_murano.package import GlareMuranoError, InvalidName
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.manifest import check_required_name
+from glare_murano.selection import Selection
 from glare_murano.wire import Answer, Query, Release
-from loader import errors
+from loader import errors, time_limits
 from loader.catalogs import base, options
 from loader.catalogs.batches import BATCH_ERRORS, read_batch
 from loader.catalogs.options import Options, register
 from loader.counters import Counters
-from loader.transport import download, retries, sessions
+from loader.transport import download, limited_sessions, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 from loader.transport.sessions import Scope
@@ -30,6 +33,10 @@ LOG = logging.getLogger(__name__)
 
 # How many seconds a batch may take; other processes wait for its archives meanwhile.
 _BATCH_TIMEOUT = 60
+# How many packages one page of a list has.
+PAGE = 500
+# The most characters of a name.
+_MAX_NAME = 255
 # The characters that all names in one URL may have; servers accept 8190 in a whole URL.
 _NAMES_LENGTH = 4000
 
@@ -87,7 +94,7 @@ class ServiceClient:
         :param request_timeout: how long a request and its retries may take, in seconds.
         :param min_download_rate: the lowest rate of a download, in bytes per second. A download
             fails if it falls behind this rate by two minutes.
-        :param limits: the limits for a downloaded archive.
+        :param limits: the limits of an archive.
         """
         if not isinstance(session, ksa_session.Session):
             raise TypeError(f"{session!r} is not a keystoneauth session")
@@ -96,12 +103,13 @@ class ServiceClient:
             self.name += f" at {endpoint}" if endpoint else f" of the region {region_name}"
         self._counters = Counters()
         self._project_id = project_id
+        self._limits = limits
         self._client = ServiceAdapter(
             session,
             self.name,
             self._counters,
             attempts,
-            request_timeout,
+            time_limits.check(request_timeout, "request_timeout"),
             min_download_rate,
             limits,
             service_type=self.service_type,
@@ -131,6 +139,12 @@ class ServiceCatalog(ServiceClient, base.Catalog):
     """
 
     group: ClassVar[str]
+    # The session, if the catalogue has to close it.
+    _own_session: ksa_session.Session | None = None
+
+    def close(self) -> None:
+        if self._own_session is not None:
+            limited_sessions.close(self._own_session)
 
     def remedy(self, missing: str) -> str:
         # The message must not reveal whether another project has the package.
@@ -154,7 +168,7 @@ class ServiceCatalog(ServiceClient, base.Catalog):
         return {
             "DEFAULT": [region],
             cls.group: [url, interface, *session_options],
-            options.GROUP: _WAITS,
+            options.GROUP: [*_WAITS, *archive_limits.OPTIONS],
         }
 
     @classmethod
@@ -171,27 +185,96 @@ class ServiceCatalog(ServiceClient, base.Catalog):
                 f"[{cls.group}] url = {url}: expected a complete URL, such as "
                 f"http://{cls.group}.example.org"
             )
-        return cls(
-            sessions.for_service(conf, cls.group, scope),
+        session = sessions.for_service(conf, cls.group, scope)
+        made = cls(
+            session,
             project_id=scope.project_id,
             endpoint=url,
             interface=conf[cls.group].endpoint_type,
             region_name=scope.region_name or conf.home_region,
             request_timeout=conf[options.GROUP].request_timeout,
             min_download_rate=conf[options.GROUP].min_download_rate,
+            limits=archive_limits.limits(conf[options.GROUP]),
             **others,
         )
+        if scope.is_own or session is not scope.session:
+            made._own_session = session
+        return made
 
 
 class PlanningCatalog(ServiceCatalog):
     """A catalogue in a service that may have the filter of ``glare_murano``.
 
-    The filter answers a dependency query in one request, and sends several archives in one
-    answer. A service without the filter can do neither.
+    The filter answers a dependency query in one request, lists packages by any condition, and sends
+    several archives in one answer. A service without the filter has only its own lists.
     """
 
     gives_batches = True
     _answers_queries = True
+
+    def releases(self, fqn: str) -> Iterable[Release]:
+        return self.releases_of([fqn])
+
+    def releases_defining(self, class_name: str) -> Iterable[Release]:
+        return self._find("class_definitions", [class_name])
+
+    def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
+        return self._find("inherits", class_names)
+
+    def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
+        return self._find("name", fqns)
+
+    @abc.abstractmethod
+    def _list(self, field: str, names: Collection[str]) -> Iterable[Release]:
+        """Yield the releases that the project can use, from the service's own lists, in any order.
+
+        :param field: the name of the package, or a list or mapping with names of classes.
+        :param names: the names, of which the field has to be or contain one.
+        """
+
+    def _find(self, field: str, names: Collection[str]) -> list[Release]:
+        """Return the releases whose field is or contains a name; the best of each version first."""
+        queried = self._query(field, names) if self._answers_queries else None
+        found = self._list(field, names) if queried is None else queried
+        project = self.project()
+        # As in the filter, the project's own release is preferred, then a public one.
+        ranked = sorted(
+            {release.id: release for release in found}.values(),
+            key=lambda r: (r.owner == project, r.visibility == "public", r.id),
+            reverse=True,
+        )
+        return base.newest_first(ranked)
+
+    def _query(self, field: str, names: Collection[str]) -> list[Release] | None:
+        """Return releases from the filter; None if the service lacks the filter."""
+        # No project has an empty id, so for this id only public packages are listed.
+        project = self.project() or ""
+        found: list[Release] = []
+        try:
+            for share in name_lists(names, _MAX_NAME, f"&{field}="):
+                selection = Selection({field: share}, project_id=project)
+                found += map(self.release, packages_in(self._client, selection.parameters()))
+        except NoSuchPath:
+            self._stop_queries()
+            return None
+        return found
+
+    def release(self, content: Any) -> Release:
+        """Read a release in the form of Glare's artifacts.
+
+        :raises CatalogError: if the content has another form.
+        """
+        try:
+            archive = wire.get(content, fields.ARCHIVE, wire.mapping)
+            owner = "" if content.get("owner") is None else content["owner"]
+            # A release without a visibility would be taken for one of the operator's.
+            wire.get(content, "visibility", wire.string)
+            digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
+            return wire.release_from_json({**content, "owner": owner, **digest})
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{self.name} sent a package in an unknown form: {error}"
+            ) from error
 
     def resolve(self, query: Query) -> Answer | None:
         if not self._answers_queries:
@@ -213,9 +296,12 @@ class PlanningCatalog(ServiceCatalog):
             raise errors.CatalogError(
                 f"{self.name} answered a dependency query in an unknown form: {error}"
             ) from error
+        self._stop_queries()
+        return None
+
+    def _stop_queries(self) -> None:
         LOG.info("%s has no dependency queries; its lists are used, level by level", self.name)
         self._answers_queries = False
-        return None
 
     def batch(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
         by_id = {release.id: release for release in releases}
@@ -235,6 +321,30 @@ class PlanningCatalog(ServiceCatalog):
             raise errors.CatalogError(f"{self.name} did not send {label}: {error}") from error
         finally:
             pieces.close()
+
+
+def packages_in(
+    client: ServiceAdapter,
+    parameters: Iterable[tuple[str, str]],
+    marker: str | None = None,
+    page: int | None = None,
+) -> Iterator[Any]:
+    """Yield the packages in a list of the filter, as JSON; pages are requested as needed.
+
+    :param parameters: the conditions and the order; see ``Selection.parameters``.
+    :param marker: only packages after it are listed; see ``Order.marker``.
+    :param page: how many packages one request returns at most.
+    :raises NoSuchPath: if the service lacks the filter.
+    :raises CatalogError: if the service refuses a condition, or does not answer.
+    """
+    query = [*parameters, ("limit", str(page or PAGE))]
+    return client.items(wire.PACKAGES_PATH, "packages", query, _next_marker, marker)
+
+
+def _next_marker(answer: Mapping[str, Any]) -> str | None:
+    """Return the marker of the next page; None on the last page."""
+    query = urllib.parse.urlsplit(str(answer.get("next", ""))).query
+    return next(iter(urllib.parse.parse_qs(query).get("marker", ())), None)
 
 
 def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:

@@ -2,34 +2,37 @@
 
 """Register the options of catalogues beside the options of Murano.
 
-A catalogue's module lists its options as ``OPTIONS``. If Murano has registered an option with
-the same name, Murano's definition stays. Murano and the loader read the same file.
+A catalogue's module lists its options as ``OPTIONS``. Murano and the loader read the same
+configuration file. If Murano has already registered an option with the same name, Murano's
+definition is kept.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg, types
 
-# Group -> options.
+from loader import time_limits
+
+# The name of a group -> its options.
 Options = Mapping[str, Sequence[cfg.Opt]]
 
 GROUP = "package_loader"
 
 
 class Seconds(types.Float):
-    """A number of seconds. The type of oslo.config accepts NaN, and a wait for NaN never ends."""
+    """The type of an option that is a number of seconds.
+
+    Unlike oslo.config's type ``Float``, it refuses NaN: a wait for NaN seconds never ends.
+    """
 
     def __call__(self, value: Any) -> float | None:
         seconds: float | None = super().__call__(value)
-        if seconds is not None and not math.isfinite(seconds):
-            raise ValueError("should be a finite number of seconds")
-        return seconds
+        return None if seconds is None else time_limits.check(seconds, "the limit")
 
 
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
-    """Register options, except those that are registered already."""
+    """Register options; those that are registered already are skipped."""
     for group, in_group in options.items():
         registered = conf if group == "DEFAULT" else getattr(conf, group, ())
         for option in in_group:

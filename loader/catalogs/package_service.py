@@ -2,10 +2,10 @@
 
 """Find the service that keeps the packages of a cloud: Glare or Glance.
 
-The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or
-``murano_catalog`` in ``clouds.yaml``. By default, it is the service that the cloud has. Nearly
-every cloud has Glance. So if a cloud has both services, a discovery document shows whether Glance
-has the filter for packages.
+The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or ``murano_catalog``
+in ``clouds.yaml``. By default, it is the one that the cloud has. Nearly every cloud has Glance, but
+not for packages. So if a cloud has both services, a request to Glance finds out whether this
+project's WSGI filter for packages is installed there.
 """
 
 import dataclasses
@@ -27,14 +27,16 @@ _DISCOVERY_PATH = "/murano"
 
 
 class UnknownService(errors.LoaderError, ValueError):
-    """The service that keeps the packages of a cloud is unknown."""
+    """It cannot be decided which service keeps the packages of a cloud."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PackageService:
     """A kind of service that keeps packages.
 
-    :param name: its name for users.
+    :param name: the name by which users choose it.
+    :param repository_class: the class of clients for all packages.
+    :param catalog_class: the class of catalogues of loadable releases.
     """
 
     name: str
@@ -47,11 +49,11 @@ class PackageService:
         return self.catalog_class.service_type
 
     def repository(self, cloud: "CloudRegion") -> Repository:
-        """Make a client for all packages in a cloud."""
+        """Make a client for all packages in a cloud, for publishers."""
         return self.repository_class(cloud.get_session(), **self._arguments(cloud))
 
     def catalog(self, cloud: "CloudRegion") -> ServiceCatalog:
-        """Make a catalogue of the releases in a cloud."""
+        """Make a catalogue of the releases in a cloud that can be loaded."""
         return self.catalog_class(cloud.get_session(), **self._arguments(cloud))
 
     def _arguments(self, cloud: "CloudRegion") -> dict[str, Any]:
@@ -68,8 +70,8 @@ SERVICES = {service.name: service for service in (GLARE, GLANCE)}
 def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
     """Return the service that keeps the packages of a cloud.
 
-    :param name: the service that the user names; by default, the service in the cloud's
-        configuration.
+    :param name: the service that the user names; without it, the service that the cloud's
+        configuration names.
     :raises UnknownService: if both services may have packages, or the name is unknown.
     :raises CatalogError: if Keystone does not answer.
     """
@@ -92,7 +94,7 @@ def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
 
 
 def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
-    """Return the place of a service, as parameters of ``ServiceClient``."""
+    """Return where a service is in a cloud, as arguments for ``ServiceClient``."""
     interface = cloud.get_interface(service_type)
     return {
         "endpoint": cloud.get_endpoint(service_type),
@@ -102,13 +104,18 @@ def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
     }
 
 
-def client(cloud: "CloudRegion", service_type: str, title: str) -> ServiceAdapter:
+def client(
+    cloud: "CloudRegion", service_type: str, title: str, url: str | None = None
+) -> ServiceAdapter:
     """Make a client for any service in a cloud.
 
+    :param service_type: the service's type in Keystone's catalogue.
     :param title: the service's name in messages.
+    :param url: the service's URL; by default, the one in the cloud's configuration or catalogue.
     """
     place = _place(cloud, service_type)
-    place["endpoint_override"] = place.pop("endpoint")
+    endpoint = place.pop("endpoint")
+    place["endpoint_override"] = url or endpoint
     return ServiceAdapter(cloud.get_session(), title, service_type=service_type, **place)
 
 
@@ -119,14 +126,18 @@ def _client(cloud: "CloudRegion", service: PackageService) -> ServiceAdapter:
 def _with_endpoint(
     cloud: "CloudRegion", endpoint: Callable[[PackageService], str | None]
 ) -> set[PackageService]:
-    """Return the services of a cloud that have an endpoint of their own."""
+    """Return the services for which a cloud has an endpoint.
+
+    :param endpoint: a function that returns the URL of a service.
+    :returns: only Glare if both services have the same URL.
+    """
     found = {service: url for service in SERVICES.values() if (url := endpoint(service))}
     # Credentials without Keystone have one URL for all services.
     return {GLARE} if len(set(found.values())) < len(found) else set(found)
 
 
 def _has_filter(cloud: "CloudRegion") -> bool:
-    """Check whether Glance has the filter of ``glare_murano``."""
+    """Return whether Glance has this project's WSGI filter for packages."""
     try:
         found = _client(cloud, GLANCE).document("GET", _DISCOVERY_PATH)
     except errors.CatalogError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find catalogues by name: they are entry points in the group ``glare_murano.catalogs``.
 
-An entry point is a function that takes the configuration and a scope, and returns catalogues.
-Only the chosen entry points are imported.
+An entry point is a function that takes the configuration and a scope, and returns catalogues. Only
+the requested entry points are imported.
 """
 
 import functools
@@ -23,9 +23,9 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 
 
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
-    """Make the catalogues with these names, in this order; each registers its own options.
+    """Make the catalogues with the given names, in this order; each registers its own options.
 
-    :raises UnknownCatalog: if no catalogue with a name is installed, or its import fails.
+    :raises UnknownCatalog: if no installed catalogue has a name, or its import fails.
     :raises CatalogError: if a catalogue cannot be made.
     """
     factories = [_factory(name) for name in names]
@@ -33,7 +33,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
 
 
 def built_in_options() -> Iterator[Options]:
-    """Yield the options of each catalogue that this distribution registers."""
+    """Yield the options of each catalogue that the distribution ``glare-murano`` registers."""
     for entry_point in importlib.metadata.entry_points(group=NAMESPACE):
         if entry_point.dist is not None and entry_point.dist.name == "glare-murano":
             yield importlib.import_module(entry_point.module).OPTIONS

@@ -8,26 +8,33 @@ to load: that is the task of catalogues.
 
 import abc
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, ClassVar
+import dataclasses
+import random
+import time
+import urllib.parse
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, ClassVar, NamedTuple
 
 from keystoneauth1 import exceptions as ksa_exceptions
 
-from glare_murano import wire
+from glare_murano import preconditions, wire
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.errors import shown
+from glare_murano.package_order import BY_NAME, Order
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import Selection
 from loader import errors
 from loader.catalogs.base import own_first
-from loader.catalogs.openstack import ServiceClient
-from loader.catalogs.stored_package import ACTIVE, Selection, StoredPackage, Visibility
+from loader.catalogs.openstack import ServiceClient, name_lists, packages_in
+from loader.catalogs.stored_package import ACTIVE, EVERY, StoredPackage, Visibility
 from loader.references import AmbiguousReference, PackageReference
 from loader.transport import failures
-from loader.transport.failures import NoSuchPath
+from loader.transport.failures import Conflict, NoSuchPath
 
-EVERY = Selection()
-# How many packages one page of a list has.
-PAGE = 100
+# The most characters of a name.
+_MAX_NAME = 255
+# The longest time before each further attempt to edit a package, in seconds.
+_EDIT_WAITS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 # The messages of these errors say what to do.
 _REFUSALS = (
     ksa_exceptions.BadRequest,
@@ -35,6 +42,19 @@ _REFUSALS = (
     ksa_exceptions.Conflict,
     ksa_exceptions.RequestEntityTooLarge,
 )
+
+
+class Category(NamedTuple):
+    """A category of packages.
+
+    :ivar packages: how many packages have it, in any version.
+    :ivar created_at: the time at which the first of them was created.
+    :ivar updated_at: the time at which the last of them was created.
+    """
+
+    packages: int
+    created_at: str
+    updated_at: str
 
 
 class RefusedPackage(errors.CatalogError):
@@ -58,28 +78,59 @@ class Repository(ServiceClient, abc.ABC):
     filter_place: ClassVar[str]
     replaces_archives: ClassVar[bool] = True
 
-    @abc.abstractmethod
     def packages(
         self,
         selection: Selection = EVERY,
-        sort: str = "name:asc,version:desc",
-        after: str | None = None,
+        order: Order = BY_NAME,
+        marker: str | None = None,
         page: int | None = None,
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that match; pages are requested as needed.
+        """Yield the packages that meet conditions; pages are requested as needed.
 
-        :param sort: keys with directions, as in Glare's API.
-        :param after: the id of a package; only packages that follow it are listed.
-        :param page: how many packages one request returns at most; by default a hundred.
+        :param marker: only packages after it are listed; see ``Order.marker``.
+        :param page: how many packages one request returns at most.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
+        query = [*selection.parameters(), ("sort", str(order))]
+        try:
+            for item in packages_in(self._client, query, marker, page):
+                yield StoredPackage.from_json(item, self.name)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
 
-    @abc.abstractmethod
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        """Yield the packages that have one of these names and match, in any order.
+        """Yield the packages that have one of these names and meet conditions, in any order.
 
         :raises CatalogError: if the service does not answer.
         """
+        return self._with_one_of("name", fqns, selection)
+
+    def _with_one_of(
+        self, condition: str, fqns: Collection[str], selection: Selection
+    ) -> Iterator[StoredPackage]:
+        """Yield the packages that meet one more condition, with as many requests as are needed."""
+        for names in name_lists(fqns, _MAX_NAME, f"&{condition}="):
+            values = {**selection.values, condition: names}
+            yield from self.packages(dataclasses.replace(selection, values=values))
+
+    def categories(self, statuses: Collection[str]) -> Mapping[str, Category]:
+        """Return the categories of the packages that have one of some statuses, by their names.
+
+        :raises CatalogError: if the service does not answer.
+        """
+        query = urllib.parse.urlencode([("status", status) for status in statuses])
+        try:
+            answer = self._client.document("GET", f"{wire.CATEGORIES_PATH}?{query}", "categories")
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+        return {
+            wire.get(item, "name", wire.string): Category(
+                wire.get(item, "packages", wire.size),
+                wire.get(item, "created_at", wire.string),
+                wire.get(item, "updated_at", wire.string),
+            )
+            for item in wire.get(answer, "categories", wire.sequence)
+        }
 
     @abc.abstractmethod
     def get(self, package_id: str) -> StoredPackage:
@@ -87,25 +138,6 @@ class Repository(ServiceClient, abc.ABC):
 
         :raises NotFound: if no package has this id, or it is private to another project.
         """
-
-    def subclasses(self, class_name: str) -> set[PackageVersion]:
-        """Return the packages that have direct or indirect subclasses of a class.
-
-        :raises CatalogError: if the service refuses the name, or does not answer.
-        """
-        # All subclasses are requested at once: the service would search for all of them again for
-        # each page.
-        query = [("class", class_name), ("limit", str(wire.MAX_SUBCLASSES))]
-        listed = self._client.items(wire.SUBCLASSES_PATH, "subclasses", query, _next_class)
-        try:
-            return {
-                PackageVersion(fqn, version)
-                for item in listed
-                for fqn, versions in wire.get(item, "packages", wire.versions_from_json).items()
-                for version in versions
-            }
-        except NoSuchPath as error:
-            raise self._without_filter() from error
 
     def find(
         self, reference: PackageReference, selection: Selection = EVERY
@@ -180,12 +212,27 @@ class Repository(ServiceClient, abc.ABC):
         """
         return {}
 
-    @abc.abstractmethod
+    def checks(self) -> Mapping[str, str]:
+        """Return the operator's choice for each of ``wire.CHECKS``.
+
+        A service with other choices than a client expects accepts or refuses other packages.
+
+        :raises CatalogError: if the service does not answer, or has no filter.
+        """
+        try:
+            answer = self._client.document("GET", wire.VERSION_PATH)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+        version = wire.get(answer, "version", wire.mapping)
+        return wire.get(version, "checks", wire.checks_from_json)
+
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
         """Yield, in any order, the active packages that require one of these names in any range.
 
         :raises CatalogError: if the service does not answer.
         """
+        found = self._with_one_of("requirements", fqns, ACTIVE)
+        return iter({package.id: package for package in found}.values())
 
     @abc.abstractmethod
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
@@ -247,8 +294,32 @@ class Repository(ServiceClient, abc.ABC):
     def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
         """Change fields of a package, such as ``display_name`` or ``status``.
 
+        :raises Conflict: if another client has changed a list since the package was read.
         :raises CatalogError: if the service refuses the change.
         """
+
+    def edit(
+        self, package: StoredPackage, edit: Callable[[StoredPackage], Mapping[str, Any]]
+    ) -> StoredPackage:
+        """Change fields of a package depending on their present values, such as lists of tags.
+
+        If another client changes the package at the same time, the package is read again, and
+        the edit is repeated.
+
+        :param edit: a function that returns the new values of fields; none for no change.
+        :raises Conflict: if other clients keep changing the package.
+        :raises CatalogError: if the service refuses the change.
+        """
+        for wait in _EDIT_WAITS:
+            values = edit(package)
+            if not values:
+                return package
+            try:
+                return self.change(package, **values)
+            except Conflict:
+                time.sleep(random.uniform(0, wait))  # noqa: S311 - no secret
+                package = self.get(package.id)
+        return self.change(package, **edit(package))
 
     @abc.abstractmethod
     def delete(self, package: StoredPackage) -> None:
@@ -289,11 +360,6 @@ class Repository(ServiceClient, abc.ABC):
         )
 
 
-def _next_class(answer: Mapping[str, Any]) -> Any:
-    classes = answer["subclasses"]
-    return wire.get(classes[-1], "class", wire.string) if "next" in answer and classes else None
-
-
 @contextlib.contextmanager
 def explained(subject: str = "") -> Iterator[None]:
     """Raise a refusal with the service's reason as its message, in all its lines.
@@ -308,3 +374,19 @@ def explained(subject: str = "") -> Iterator[None]:
             raise
         lines = "\n".join(map(shown, reason.splitlines()))
         raise type(error)(f"{subject}: {lines}" if subject else lines) from error
+
+
+def precondition(package: StoredPackage, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the header by which a service refuses to replace lists that others have changed.
+
+    ``glare_murano.preconditions`` describes the header.
+
+    :param package: the package, as it was read.
+    :param values: the new values of fields.
+    """
+    lists = {
+        name: package.fields.get(name) or []
+        for name, value in values.items()
+        if isinstance(value, list)
+    }
+    return {preconditions.HEADER: preconditions.write(lists)} if lists else {}

@@ -2,8 +2,8 @@
 
 """Archives that a catalogue has downloaded to read their metadata.
 
-Each archive is kept until it is fetched, so that it is downloaded once. The files have no names,
-so they disappear when the process ends.
+Each archive is kept until the loader fetches it, so that it is downloaded only once. The files have
+no names on the disk, so they disappear when the process ends.
 """
 
 import contextlib
@@ -13,7 +13,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from glare_murano.package import Archive, read_contents
+from glare_murano.package import Archive, Limits, read_contents
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.wire import Release
 
 # How many archives are kept at once.
@@ -22,17 +23,20 @@ _CHUNK = 128 * 1024
 
 
 class Spool:
-    """Archives that were downloaded and not fetched yet, by digest."""
+    """Archives by digest that were downloaded, and that the loader has not fetched yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._files: dict[str, IO[bytes]] = {}
         self._lock = threading.Lock()
 
     def add(self, chunks: Iterable[bytes], release_id: str) -> Release:
-        """Download an archive, read its metadata, and keep it.
+        """Download an archive, read its metadata, and keep the archive.
 
         If too many archives are kept, the oldest is dropped.
 
+        :param chunks: the content of the archive.
+        :param release_id: the id for the release that is returned.
         :raises InvalidPackage: if the archive is not valid; then it is not kept.
         :raises OSError: if the file cannot be written.
         """
@@ -40,7 +44,7 @@ class Spool:
             file = stack.enter_context(tempfile.TemporaryFile())
             file.writelines(chunks)
             file.flush()
-            release = read_release(file, release_id)
+            release = read_release(file, release_id, self._limits)
             stack.pop_all()  # a valid archive stays open until it is fetched
         with self._lock:
             dropped = [self._files.pop(release.digest, None)]
@@ -52,26 +56,28 @@ class Spool:
         return release
 
     def take(self, digest: str) -> Iterator[bytes] | None:
-        """Remove an archive, and return its pieces; None if the archive is not kept."""
+        """Remove an archive, and return its content in pieces; None if the archive is not kept."""
         with self._lock:
             file = self._files.pop(digest, None)
         return None if file is None else chunks(file)
 
 
 def chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file in pieces, and close it."""
+    """Yield the content of a file in pieces, and then close the file."""
     with file:
         file.seek(0)
         while chunk := file.read(_CHUNK):
             yield chunk
 
 
-def read_release(stream: IO[bytes], release_id: str) -> Release:
-    """Read the release in an open ZIP file.
+def read_release(stream: IO[bytes], release_id: str, limits: Limits = DEFAULT_LIMITS) -> Release:
+    """Read the metadata in an open ZIP file, and return it as a release.
 
+    :param release_id: the id of the release.
+    :param limits: the limits for the archive.
     :raises InvalidPackage: if the archive is not valid.
     """
-    with Archive.open(stream) as archive:
+    with Archive.open(stream, limits) as archive:
         contents = read_contents(archive)
     stream.seek(0)
     digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]

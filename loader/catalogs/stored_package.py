@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in a repository, and conditions that select some of them."""
+"""Packages in a repository, in any state."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from glare_murano import fields, wire
-from glare_murano.package import Version
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import CHOICES, Selection
+from loader import errors
 
 Visibility = Literal["private", "public"]
 
@@ -60,10 +62,32 @@ class StoredPackage:
     fields: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        check_full_name(self.fqn)
+        check_fqn(self.fqn)
         for name, read in _FORMS.items():
             if self.fields.get(name) is not None:
                 wire.get(self.fields, name, read)
+
+    @classmethod
+    def from_json(cls, content: Any, service: str) -> Self:
+        """Read a package in the form of Glare's artifacts.
+
+        :param service: the name of the service, for messages.
+        :raises CatalogError: if the content has another form.
+        """
+        try:
+            return cls(
+                id=wire.get(content, "id", wire.string),
+                fqn=wire.get(content, "name", wire.string),
+                version=wire.get(content, "version", lambda text: parse_version(wire.string(text))),
+                status=wire.get(content, "status", wire.string),
+                visibility=wire.get(content, "visibility", wire.string),
+                owner=content.get("owner") or "",
+                fields=content,
+            )
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{service} sent an unknown form of a package: {error}"
+            ) from error
 
     @property
     def digest(self) -> str:
@@ -91,36 +115,9 @@ class StoredPackage:
         return f"{self.fqn} {self.version}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Selection:
-    """Conditions; a package has to match all of them.
-
-    :param pattern: the name, in which ``*`` stands for any string; by default any name.
-    :param values: field -> the value that it equals, or that its list contains.
-    :param yanked: whether to find only yanked packages, or only the others; by default both.
-    :param newest: whether to find only the newest version among the matches of each name.
-    :param without_drafts: whether to leave out drafts.
-    """
-
-    pattern: str = ""
-    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    yanked: bool | None = None
-    newest: bool = False
-    without_drafts: bool = False
-
-
-ACTIVE = Selection(values={"status": "active"})
-
-
-def newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
-    """Return the newest version of each package, in the same order."""
-    found = list(packages)
-    first: dict[str, StoredPackage] = {}
-    for package in found:
-        other = first.setdefault(package.fqn, package)
-        if package.version.precedence_key > other.version.precedence_key:
-            first[package.fqn] = package
-    return [package for package in found if first[package.fqn] is package]
+# All packages in a list, and those that are active.
+EVERY = Selection({"status": CHOICES["status"]})
+ACTIVE = Selection()
 
 
 def by_name(packages: Iterable[StoredPackage]) -> Mapping[str, Sequence[StoredPackage]]:

@@ -2,5 +2,5 @@
 
 """The commands ``openstack murano ...``: a module for each resource, a class for each command.
 
-A command reads arguments and prints; the work is done by functions elsewhere in ``loader``.
+A command parses arguments, and prints results. Functions in other parts of ``loader`` do the work.
 """

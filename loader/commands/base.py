@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of the commands: exit codes, the cloud, and confirmation.
+"""The base classes of the commands: exit codes, access to the cloud, and confirmation.
 
-A command authenticates with its first request. So commands without a request need no cloud,
-and an unreachable Keystone has an exit code of its own.
+A command authenticates when it sends its first request, not before. So a command that sends no
+request needs no cloud, and an unreachable Keystone has an exit code of its own.
 """
 
 import argparse
@@ -48,7 +48,8 @@ from loader.references import AmbiguousReference, PackageReference
 from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 
-# What commands return: a table's column names and rows; an object's property names and values.
+# What commands return. For a table: the names of columns, and the rows. For an object: the names
+# of properties, and their values.
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
 Properties = tuple[Sequence[str], Sequence[Any]]
 
@@ -61,10 +62,10 @@ UNREACHABLE = 4
 
 
 class NotConfirmed(errors.LoaderError):
-    """A user did not confirm a change."""
+    """The user did not confirm a change."""
 
 
-# If an error belongs to several classes, the first of them decides.
+# If an error is an instance of several classes, the first one in this order decides.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
@@ -82,19 +83,26 @@ _EXIT_CODES: Mapping[type[Exception], int] = {
 
 
 class Command(command.Command):
-    """A command of this project."""
+    """A command of this project.
+
+    :cvar auth_required: false, so that the ``openstack`` command does not authenticate in advance.
+    """
 
     auth_required = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.formatter_class = _HelpFormatter
+        self.add_arguments(parser)
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments; by default, it has none."""
 
-        :returns: the exit code: 0, or 1 if something was refused, 2 for invalid arguments,
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command, and print its errors.
+
+        :returns: the exit code: 0 for success, 1 if something was refused, 2 for invalid arguments,
             3 if a package was not found, and 4 if a service did not answer.
         """
         for stream in (self.app.stdout, self.app.stderr):
@@ -117,25 +125,26 @@ class Command(command.Command):
             return REFUSED
 
     def note(self, text: str) -> None:
-        """Write lines to the standard error; escape characters that control a terminal."""
+        """Write lines to the standard error; characters that control a terminal are escaped."""
         for line in text.splitlines():
             self.app.stderr.write(f"{escaped(line)}\n")
 
     @functools.cached_property
     def repository(self) -> Repository:
-        """All packages in the cloud."""
+        """The client for all packages in the chosen cloud."""
         return self.service.repository(self.cloud)
 
     @functools.cached_property
     def catalog(self) -> ServiceCatalog:
-        """The releases in the cloud that the user's project can load."""
+        """The catalogue of the releases in the chosen cloud that the user's project can load."""
         return self.service.catalog(self.cloud)
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
-        """Download a package's archive from the repository; yield a path unchanged.
+        """Yield a package on this host as its path, or one in the cloud as a downloaded archive.
 
-        :raises NotFound: if the repository does not have the package.
+        :param place: the package; a path is a package on this host.
+        :raises NotFound: if the cloud does not have the package.
         """
         if isinstance(place, pathlib.Path):
             yield place
@@ -147,9 +156,10 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def opened(self, place: PackageReference | pathlib.Path) -> Iterator[Archive]:
-        """Open a package from the repository, or one on this host.
+        """Open the archive of a package in the cloud, or of a package on this host.
 
-        :raises NotFound: if the repository does not have the package.
+        :param place: the package; a path is a package on this host.
+        :raises NotFound: if the cloud does not have the package.
         :raises InvalidArchive: if the package breaks a rule for archives.
         """
         with self.source(place) as source, Archive.open(source) as archive:
@@ -159,11 +169,13 @@ class Command(command.Command):
     def requirements(
         self, directories: Iterable[str], *compared: PackageReference | pathlib.Path
     ) -> Iterator[Requirements | None]:
-        """Yield a function that finds required packages for a comparison.
+        """Yield a function that finds required packages, for a comparison of two packages.
 
-        The function searches the directories. If a compared package is in the cloud, it also
+        The function searches the given directories. If a compared package is in the cloud, it also
         searches the cloud. If there is nothing to search, None is yielded.
 
+        :param directories: the directories with packages.
+        :param compared: the compared packages; a path is a package on this host.
         :raises OSError: if a directory cannot be read.
         """
         for each in directories:
@@ -179,7 +191,7 @@ class Command(command.Command):
             yield lambda fqn, spec: packages.load(fqn, spec).source_directory
 
     def confirm(self, question: str) -> None:
-        """Ask a user on a terminal whether to go on.
+        """Ask the user on the terminal whether to continue.
 
         :raises NotConfirmed: if the answer is not yes, or there is no terminal.
         """
@@ -197,8 +209,12 @@ class Command(command.Command):
 
     @functools.cached_property
     def murano(self) -> ServiceAdapter:
-        """Murano's API in the cloud."""
-        return package_service.client(self.cloud, "application-catalog", "Murano's API")
+        """The client for Murano's API in the chosen cloud.
+
+        The option ``--murano-url`` of python-muranoclient names another Murano's API.
+        """
+        url = self.cloud.config.get("murano_url")
+        return package_service.client(self.cloud, "application-catalog", "Murano's API", url)
 
     @functools.cached_property
     def service(self) -> PackageService:
@@ -207,28 +223,29 @@ class Command(command.Command):
 
     @functools.cached_property
     def cloud(self) -> cloud_region.CloudRegion:
-        """The cloud that the options, the environment and ``clouds.yaml`` describe."""
+        """The chosen cloud, as the options, the environment and ``clouds.yaml`` describe it."""
         options = self.app.options
         return self._configured(options.cloud, argparse=options)
 
     def other_cloud(self, name: str) -> cloud_region.CloudRegion:
-        """Return an entry of ``clouds.yaml``, without the options for the chosen cloud.
+        """Return a cloud of ``clouds.yaml`` by its name; the options of the command do not apply.
 
         :raises openstack.exceptions.ConfigException: if there is no such entry.
         """
         return self._configured(name)
 
     def _configured(self, name: str | None, **arguments: Any) -> cloud_region.CloudRegion:
-        """Return an entry of ``clouds.yaml`` from which a session can be made.
+        """Return a cloud for which a session can be made.
 
-        :raises InvalidCloud: if a value has a wrong type, or is missing.
+        :param name: the entry of ``clouds.yaml``.
+        :raises InvalidCloud: if a value in the configuration has a wrong type, or is missing.
         """
         return clouds.checked(self.app.cloud_config.get_one, name, **arguments)
 
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
-        """Return the chosen cloud with the same credentials, for another project.
+        """Return the chosen cloud, with the same credentials but for another project.
 
-        :raises CatalogError: if the credentials do not belong to a Keystone user.
+        :raises CatalogError: if the credentials cannot be used for another project.
         """
         kind = self.cloud.config["auth_type"]
         if all(option.dest != "project_id" for option in get_plugin_options(kind)):
@@ -241,7 +258,7 @@ class Command(command.Command):
 class Lister(Command, lister.Lister):
     """A command that prints a table.
 
-    :cvar nothing: the message if the table has no rows; if it is empty, nothing is printed.
+    :cvar nothing: what is printed instead of a table without rows; empty to print nothing.
     """
 
     nothing = "Nothing was found."
@@ -259,7 +276,10 @@ class Lister(Command, lister.Lister):
         return 0
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        """Continue after the table, for example with a change; by default, do nothing."""
+        """Finish the command after the table is printed, for example with a change.
+
+        By default, nothing is done.
+        """
 
 
 class ShowOne(Command, show.ShowOne):
@@ -274,7 +294,7 @@ class ShowOne(Command, show.ShowOne):
 
 @contextlib.contextmanager
 def _stopped_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt again if an error during a cleanup has replaced it."""
+    """Raise KeyboardInterrupt again if an error in a cleanup has replaced it."""
     try:
         yield
     except Exception as error:
@@ -284,7 +304,7 @@ def _stopped_by_ctrl_c() -> Iterator[None]:
 
 
 class _HelpFormatter(SmartHelpFormatter):
-    """Fill the paragraphs of a description, and keep its examples as they are."""
+    """Formats help: wraps the paragraphs of a description, and leaves its examples as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text

@@ -22,17 +22,15 @@ _PACKAGE_HELP = "Name of a package, NAME@VERSION, NAME@RANGE, or the SHA-256 dig
 class ListCache(base.Lister):
     """List the packages in a cache.
 
-    The size is the disk space of the archive and of unpacked files. A package that a process
-    uses is not pruned. For example::
+    The size is the disk space of the archive and of its unpacked files. A package in use is one
+    that a process has opened; "cache prune" does not remove it. For example::
 
         $ openstack murano cache list
         $ openstack murano cache list --directory /var/cache/murano --sort-column "Last Used"
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_directory(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:
@@ -59,13 +57,11 @@ class ShowCached(base.ShowOne):
         $ openstack murano cache show "org.example.db@>=1,<2"
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "package", type=_digest_or_reference, metavar="<package>", help=_PACKAGE_HELP
         )
         _add_directory(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         with Cache.existing(parsed_args.directory) as cache:
@@ -83,10 +79,10 @@ class ShowCached(base.ShowOne):
 
 
 class PruneCache(base.Lister):
-    """Remove the least recently used packages from a cache, until the others fit.
+    """Remove the least recently used packages from a cache, until the others fit into a size.
 
-    Packages in use stay, even if they do not fit. Removed packages are fetched again on demand.
-    For example::
+    Packages that a process uses are not removed, even if they do not fit. A removed package is
+    fetched again when it is needed. For example::
 
         $ openstack murano cache prune --max-size 10G
     """
@@ -95,8 +91,7 @@ class PruneCache(base.Lister):
 
     _freed: int
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--max-size",
             required=True,
@@ -106,7 +101,6 @@ class PruneCache(base.Lister):
             "T (powers of 1024); 0 removes all packages.",
         )
         _add_directory(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:
@@ -124,10 +118,10 @@ class PruneCache(base.Lister):
 
 
 class VerifyCache(base.Lister):
-    """Read all packages in a cache, or one, and list the damaged ones.
+    """Check all packages in a cache, or one package, and list those that are damaged.
 
-    Damaged archives are removed, and fetched again when they are needed. The exit code is 1
-    if a package was damaged. For example::
+    All files are read. Damaged archives are removed, and fetched again when they are needed. The
+    exit code is 1 if a package was damaged. For example::
 
         $ openstack murano cache verify --directory /var/cache/murano/packages
     """
@@ -136,8 +130,7 @@ class VerifyCache(base.Lister):
 
     _damaged: Sequence[CachedPackage]
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "package",
             nargs="?",
@@ -146,7 +139,6 @@ class VerifyCache(base.Lister):
             help=f"{_PACKAGE_HELP} By default, all packages.",
         )
         _add_directory(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:

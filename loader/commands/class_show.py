@@ -5,8 +5,6 @@
 import argparse
 import json
 import urllib.parse
-from collections.abc import Sequence
-from typing import Any
 
 from osc_lib.cli import format_columns
 
@@ -14,12 +12,11 @@ from loader import errors
 from loader.catalogs.stored_package import StoredPackage
 from loader.commands import base, parsing
 from loader.commands.package_search import Search
-from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 
 class ListClasses(base.Lister):
-    """List the classes in the newest version of each package that can be loaded.
+    """List the classes in the newest version of each package; only loadable versions count.
 
     For example::
 
@@ -27,10 +24,8 @@ class ListClasses(base.Lister):
         $ openstack murano class list --subclass-of io.murano.Application
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_search(parser, "package")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(parsed_args.pattern, subclass_of=parsed_args.subclass_of)
@@ -44,17 +39,15 @@ class ListClasses(base.Lister):
 
 
 class ShowClass(base.Lister):
-    """List the packages and versions that define a class, and the base classes in each.
+    """List the packages and versions that define a class, and its base classes in each version.
 
     For example::
 
         $ openstack murano class show org.example.db.Database
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(filters={"class_definitions": parsed_args.name}, all_versions=True)
@@ -76,8 +69,7 @@ class ShowSchema(base.Command):
         $ openstack murano class schema org.example.db.Database@1
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "name",
             type=parsing.class_and_range,
@@ -97,60 +89,30 @@ class ShowSchema(base.Command):
             action="store_true",
             help="List the subclasses as well, wherever the schema has an object.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         name, spec = parsed_args.name
-        schema = _schema(
-            self.murano,
-            name,
-            parsed_args.method,
-            spec.text if spec else None,
-            parsed_args.package,
-            parsed_args.subclasses,
-        )
+        parts = [name, ",".join(parsed_args.method)] if parsed_args.method else [name]
+        path = "/v1/schemas/" + "/".join(urllib.parse.quote(part, safe=",") for part in parts)
+        given = {
+            "classVersion": spec and spec.text,
+            "packageName": parsed_args.package,
+            # Murano's own API does not know this parameter; the filter ``murano-packages`` does.
+            "subclasses": parsed_args.subclasses and "true",
+        }
+        query = urllib.parse.urlencode({key: value for key, value in given.items() if value})
+        try:
+            schema = self.murano.document("GET", f"{path}?{query}")
+        except NoSuchPath as error:
+            raise errors.NotFound(
+                f"class {name} in the range {spec or '*'} was not found by Murano; check the "
+                f"names and the range: {error}"
+            ) from error
         self.app.stdout.write(json.dumps(schema, indent=2) + "\n")
 
 
-def _schema(
-    murano: ServiceAdapter,
-    class_name: str,
-    methods: Sequence[str] = (),
-    version: str | None = None,
-    package: str | None = None,
-    lists_subclasses: bool = False,
-) -> Any:
-    """Return the schema of a class and its model builders.
-
-    :param murano: a client for Murano's API.
-    :param methods: model builders, if only their schemas are wanted; by default, the class and
-        all its model builders.
-    :param version: the range for the package's version; by default, the newest version.
-    :param package: the name of the package, if several define the class.
-    :param lists_subclasses: whether the schemas of objects list the subclasses of their classes;
-        this needs the filter ``murano-packages``.
-    :raises NotFound: if no package in the range defines the class.
-    :raises CatalogError: if Murano's API does not answer.
-    """
-    parts = [class_name, ",".join(methods)] if methods else [class_name]
-    path = "/v1/schemas/" + "/".join(urllib.parse.quote(part, safe=",") for part in parts)
-    given = {
-        "classVersion": version,
-        "packageName": package,
-        "subclasses": "true" if lists_subclasses else None,
-    }
-    query = urllib.parse.urlencode({key: value for key, value in given.items() if value})
-    try:
-        return murano.document("GET", f"{path}?{query}")
-    except NoSuchPath as error:
-        raise errors.NotFound(
-            f"class {class_name} in the range {version or '*'} was not found by Murano; check the "
-            f"names and the range: {error}"
-        ) from error
-
-
 def _bases(package: StoredPackage, name: str) -> list[str]:
-    """Return the base classes of a class."""
+    """Return the names of the base classes that a class in a package has."""
     inherits = package.fields.get("inherits") or {}
     return [
         base_name for base_name, subclasses in inherits.items() if name in subclasses.split(",")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Graphs of packages: the requirements of a package, and the packages that require it."""
+"""Graphs of packages: those that a package requires, and those that require a package."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,15 +20,17 @@ EXTERNAL = "in the engine"
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """An edge of a graph: a requirement, and the package chosen for it.
+    """A requirement for a package, and the version that was chosen for it.
 
-    A graph is a list of its edges, and each edge becomes a row of a table.
+    A graph is a list of requirements: each is an edge from the requiring package to the required
+    one, and a row of a table.
 
     :param fqn: the required package.
-    :param version: its version; ``missing`` if no version is in the range. For an extension
-        plug-in, ``in the engine`` follows the version.
+    :param version: the chosen version; ``missing`` if no version is in the range. For an extension
+        plug-in of the engine, ``in the engine`` follows the version.
     :param range: the range of versions.
-    :param required_by: the requiring package, as ``FQN version``; empty for a root.
+    :param required_by: the requiring package, as ``FQN version``; empty if the user has requested
+        the required package.
     :param passed_over: the newer versions that were not chosen, with the reasons; for a missing
         package, all its versions.
     """
@@ -78,7 +80,8 @@ def _edge(demand: Demand, version: str, passed_over: str = "") -> Requirement:
 def dependents_of(repository: Repository, package: StoredPackage) -> list[Requirement]:
     """Return the graph of the packages that require a package, directly or through others.
 
-    An edge leads from the required package to the requiring one.
+    In this graph, an edge leads from the required package to the requiring one: ``fqn`` and
+    ``version`` name the requiring package, and ``required_by`` names the required one.
 
     :raises CatalogError: if the service does not answer.
     """
@@ -105,8 +108,9 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
 
 def requirers(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
-    """Yield the active packages that require a package in a range that contains its version.
+    """Yield the active packages that require a package, in a range that contains its version.
 
+    :param package: the required package.
     :raises CatalogError: if the service does not answer.
     """
     for requirer in repository.requiring([package.fqn]):
@@ -118,8 +122,9 @@ def requirers(repository: Repository, package: StoredPackage) -> Iterator[Stored
 def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
     """Return the range in which a package requires another one; None if it does not require it.
 
-    Each package also requires itself; this requirement is ignored.
+    A package's requirement for itself is ignored.
 
+    :param fqn: the required package.
     :raises Malformed: if the service sends no valid range.
     """
     ranges = wire.get(requirer.fields, "requirements", wire.ranges_from_json)
@@ -127,7 +132,7 @@ def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
 
 
 def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
-    """Return the edges on the paths from the root to the versions of a package.
+    """Return the edges on all paths from the root to any version of a package.
 
     :raises NotFound: if the graph does not contain the package.
     """
@@ -144,7 +149,10 @@ def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
 
 
 def by_requirer(graph: Iterable[Requirement]) -> Mapping[str, Sequence[Requirement]]:
-    """Return requiring package -> its edges; the edges to roots have an empty string as key."""
+    """Return a mapping of requiring packages to their edges.
+
+    The edges to packages that the user has requested have an empty string as their key.
+    """
     found: dict[str, list[Requirement]] = {}
     for edge in graph:
         found.setdefault(edge.required_by, []).append(edge)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw dependency graphs: as a tree in plain text, and for DOT, Mermaid and SVG.
+"""Draw dependency graphs: as trees in plain text, and as DOT, Mermaid and SVG.
 
-Names and ranges come from users, so each format escapes them by its own rules.
+Names and ranges come from users, so they are escaped by the rules of each format.
 """
 
 import html
@@ -23,7 +23,7 @@ _GAP = 60
 
 
 def tree(graph: Sequence[Requirement]) -> str:
-    """Draw a tree in plain text; a repeated package has ``(*)`` in place of its requirements."""
+    """Draw a tree in plain text; a package that is repeated has ``(*)`` instead of branches."""
     edges, shown = by_requirer(graph), set[str]()
     lines: list[str] = []
     # For a long chain of requirements, a recursion could exceed Python's limit of nested calls.
@@ -46,12 +46,12 @@ def tree(graph: Sequence[Requirement]) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """Return a tree drawn with ASCII characters, for terminals that have no other characters."""
+    """Replace the lines of a tree by ASCII characters, for terminals that have no others."""
     return text.translate(_ASCII)
 
 
 def dot(graph: Sequence[Requirement]) -> str:
-    """Draw a graph in the language DOT of Graphviz."""
+    """Draw a graph in DOT, the language of Graphviz."""
     nodes = (f"  {_dot(package)};" for package in _packages(graph))
     edges = (
         f"  {_dot(edge.required_by)} -> {_dot(edge.package)} [label={_dot(edge.range)}];"
@@ -62,7 +62,7 @@ def dot(graph: Sequence[Requirement]) -> str:
 
 
 def mermaid(graph: Sequence[Requirement]) -> str:
-    """Draw a graph for Mermaid, which many sites show in Markdown."""
+    """Draw a graph in the language of Mermaid, which many sites show in Markdown."""
     ids = {package: f"p{number}" for number, package in enumerate(_packages(graph))}
     nodes = (f'  {ids[package]}["{_mermaid(package)}"]' for package in ids)
     edges = (
@@ -74,7 +74,7 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw an SVG picture; each package is to the right of the first one that requires it."""
+    """Draw a graph as an SVG picture; each package is on the right of one that requires it."""
     places = _places(graph)
     width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
     height = (max(row for _, row in places.values()) + 1) * (_HEIGHT + _GAP // 2)
@@ -104,7 +104,7 @@ def _packages(graph: Sequence[Requirement]) -> list[str]:
 
 
 def _places(graph: Sequence[Requirement]) -> dict[str, tuple[int, int]]:
-    """Return the column and the row of each package."""
+    """Return the column and the row of each package, by its name and version."""
     edges, places = by_requirer(graph), dict[str, tuple[int, int]]()
     column, level = 0, [""]
     while level:

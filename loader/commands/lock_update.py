@@ -17,16 +17,15 @@ _DEFAULT_FILE = "packages.lock"
 
 
 class CreateLock(base.Lister):
-    """Write a lock file: a list of the exact releases of packages and their requirements.
+    """Write a lock file, which lists the exact releases of packages and of all their requirements.
 
-    A name without a range takes the newest version, also in later updates. For example::
+    For a name without a range, the newest version is chosen, also in later updates. For example::
 
         $ openstack murano lock create "org.example.wiki@>=1,<2" org.example.shop@1
         $ openstack murano lock create org.example.wiki --file /etc/murano/packages.lock
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "requirements",
             nargs="+",
@@ -45,7 +44,6 @@ class CreateLock(base.Lister):
             "(repeat for several).",
         )
         parser.add_argument("--force", action="store_true", help="Replace an existing file.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         file = parsed_args.file
@@ -70,8 +68,8 @@ class CreateLock(base.Lister):
 class UpdateLock(base.Lister):
     """Update packages in a lock file to the newest versions in their ranges.
 
-    Other packages keep their versions, unless an updated package requires another version.
-    For example::
+    All other packages keep their versions, unless an updated package requires another version. For
+    example::
 
         $ openstack murano lock update --dry-run
         $ openstack murano lock update org.example.db
@@ -79,8 +77,7 @@ class UpdateLock(base.Lister):
 
     nothing = "No package changes."
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "names",
             nargs="*",
@@ -91,7 +88,6 @@ class UpdateLock(base.Lister):
         parser.add_argument(
             "--dry-run", action="store_true", help="Show the changes, and write nothing."
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         lock = Lock.load(parsed_args.file)
@@ -108,20 +104,18 @@ class UpdateLock(base.Lister):
 class CheckLock(base.Lister):
     """Check that every release in a lock file can still be fetched.
 
-    The exit code is 1 if a release is missing, or if its archive was replaced. A yanked release
-    is reported, but does not change the exit code. The column Newer has the newest version, even
-    if it is outside the range; "lock update --dry-run" shows what an update would change. For
-    example::
+    The exit code is 1 if a release is missing, or if its archive was replaced. A yanked release is
+    reported, but does not change the exit code. The column Newer shows the newest version if it is
+    newer than the locked one, even outside the range. To see what an update would change, use "lock
+    update --dry-run". For example::
 
         $ openstack murano lock check --file /etc/murano/packages.lock
     """
 
     _checked: Sequence[lock_check.CheckedRelease]
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_file(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         self._checked = lock_check.check(Lock.load(parsed_args.file), self.catalog)

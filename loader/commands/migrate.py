@@ -13,23 +13,22 @@ from loader.publishing import migration
 
 
 class MigratePackages(base.Lister):
-    """Migrate the packages of Murano's API into Glare or Glance.
+    """Migrate the packages of Murano's API to Glare or Glance.
 
-    Owner, visibility, display name, description, categories and tags are kept. By default, the
-    packages of your project and public packages are migrated. To migrate packages of other
-    projects, you need a role in these projects. To migrate public packages, you need the rights
-    of an administrator.
+    Owner, visibility, display name, description, categories and tags are kept. By default, public
+    packages and the packages of your project are migrated. To migrate packages of other projects,
+    you need a role in these projects. To migrate public packages, you need the rights of an
+    administrator.
 
-    If some packages are refused, the others are migrated, and the exit code is 1. Run the command
-    again after that: it migrates only what is missing. For example::
+    If some packages are refused, the others are migrated, and the exit code is 1. You can run the
+    command again after that: it migrates only packages that are missing. For example::
 
         $ openstack murano migrate --all-projects --dry-run
     """
 
     _is_refused = False
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--all-projects",
             action="store_true",
@@ -38,7 +37,6 @@ class MigratePackages(base.Lister):
         parser.add_argument(
             "--dry-run", action="store_true", help="Check everything, and upload nothing."
         )
-        return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         code = super().run(parsed_args)
@@ -54,11 +52,16 @@ class MigratePackages(base.Lister):
             if not parsed_args.dry_run:
                 with (
                     drafts_stay(self.app.stderr),
-                    progress_bars.shown("sent", self.app.stderr) as report,
+                    progress_bars.shown("uploaded", self.app.stderr) as report,
                 ):
                     migration.migrate(entries, self.repository, report)
         self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)
         entries.sort(key=lambda e: (e.package.fqn, e.package.owner))
+        for entry in entries:
+            # The reason of a refused package has its warnings.
+            if entry.result in (migration.Result.READY, migration.Result.MIGRATED):
+                for warning in entry.warnings:
+                    self.note(f"{entry.package}: {warning}")
         return ("Name", "Version", "Owner", "Visibility", "Result", "Reason"), [
             (
                 entry.package.fqn,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The output of the commands: columns, units, and strings without control characters."""
+"""The output of the commands: columns, units, and escaped control characters."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ from loader.version_changes import VersionChange
 # The columns of a table of changes.
 CHANGE_COLUMNS = ("Name", "Before", "After")
 _SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
-# The formats that print strings without escapes.
+# The formats that do not escape control characters in strings.
 _PLAIN_FORMATS = ("csv", "shell", "table", "value")
 # The characters that a shell interprets between double quotes. The formatter itself escapes double
 # quotes.
@@ -24,7 +24,7 @@ _OF_SHELLS = str.maketrans({each: f"\\{each}" for each in "\\$`"})
 
 
 class Size(columns.FormattableColumn[int]):
-    """A number of bytes, which tables show in a unit."""
+    """A number of bytes; tables show it with a unit."""
 
     def human_readable(self) -> str:
         unit, suffix = filesize.pick_unit_and_suffix(self._value, _SIZE_UNITS, 1024)
@@ -32,17 +32,20 @@ class Size(columns.FormattableColumn[int]):
 
 
 def versions(listed: Iterable[Version]) -> format_columns.ListColumn:
-    """Return a column of versions."""
+    """Return the value of a column that lists versions."""
     return format_columns.ListColumn(list(map(str, listed)))
 
 
 def change_row(change: VersionChange) -> tuple[Any, ...]:
-    """Return the row of a change, for ``CHANGE_COLUMNS``."""
+    """Return a change as a row of a table with the columns ``CHANGE_COLUMNS``."""
     return change.fqn, versions(change.before), versions(change.after)
 
 
 def printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
-    """Escape control characters in the values for a formatter, unless it escapes them itself."""
+    """Escape control characters in values, unless the formatter escapes them itself.
+
+    :param formatter: the name of the output format.
+    """
     if formatter not in _PLAIN_FORMATS:
         return tuple(values)
     texts = (_plain(value, formatter) for value in values)

@@ -11,15 +11,15 @@ from loader.commands import base, parsing
 class BuildPackage(base.ShowOne):
     """Build the ZIP file of a package.
 
-    The same files give the same ZIP file with the same SHA-256, on every host and at any time.
-    First, the package is checked by the rules for uploads. Problems in its form are warnings, since
-    an operator can configure a server to accept the form. No cloud is needed. For example::
+    The same files always give the same ZIP file with the same SHA-256, on every host. The package
+    is checked first, by the rules for uploads. Problems in its form for the dashboard are only
+    warnings, since an operator can configure a server to accept them. No cloud is needed. For
+    example::
 
         $ openstack murano package build org.example.wiki/1.1.0
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "path", type=parsing.path, metavar="<path>", help="Directory or ZIP file of a package."
         )
@@ -29,7 +29,6 @@ class BuildPackage(base.ShowOne):
             metavar="<file>",
             help="The ZIP file to write (default: NAME.VERSION.zip in the current directory).",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)

@@ -1,84 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands that change packages in the repository, and delete them."""
+"""The commands that change or delete packages in the cloud."""
 
 import argparse
 from collections.abc import Sequence
 
 from loader.catalogs.stored_package import StoredPackage
 from loader.commands import base, dependency_graph, parsing
+from loader.publishing import publication
 
 _LISTS = {"tag": "tags", "category": "categories"}
 
 
 class _ChangePackage(base.Command):
-    """A command that changes a version of a package."""
+    """A command that changes one version of a package."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser)
-        return parser
 
 
 class SetPackage(_ChangePackage):
-    """Set properties of a package.
+    """Set properties of a package: its display name, description, tags and categories.
 
     For example::
 
         $ openstack murano package set org.example.wiki@1.1.0 --category Web --tag wiki
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--display-name", metavar="<name>", help="The name that users read.")
         parser.add_argument("--description", metavar="<text>", help="The description.")
         _add_lists(parser, "Add to")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        package = self.repository.find_one(parsed_args.package)
-        values = {
+        fields = {
             name: value
             for name in ("display_name", "description")
             if (value := getattr(parsed_args, name)) is not None
         }
-        for option, field in _LISTS.items():
-            before = package.fields.get(field) or []
-            if added := getattr(parsed_args, option):
-                values[field] = list(dict.fromkeys([*before, *added]))
-        if values:
-            self.repository.change(package, **values)
+
+        def edit(package: StoredPackage) -> dict[str, object]:
+            values: dict[str, object] = dict(fields)
+            for option, field in _LISTS.items():
+                before = package.fields.get(field) or []
+                if added := getattr(parsed_args, option):
+                    values[field] = list(dict.fromkeys([*before, *added]))
+            return values
+
+        self.repository.edit(self.repository.find_one(parsed_args.package), edit)
 
 
 class UnsetPackage(_ChangePackage):
-    """Remove properties of a package.
+    """Remove properties of a package: its description, tags or categories.
 
     For example::
 
         $ openstack murano package unset org.example.wiki@1.1.0 --category Web
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--description", action="store_true", help="Remove the description.")
         _add_lists(parser, "Remove from")
         for field in _LISTS.values():
             parser.add_argument(f"--all-{field}", action="store_true", help=f"Remove all {field}.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        package = self.repository.find_one(parsed_args.package)
-        values: dict[str, object] = {"description": ""} if parsed_args.description else {}
-        for option, field in _LISTS.items():
-            before = package.fields.get(field) or []
-            removed = getattr(parsed_args, option)
-            if getattr(parsed_args, f"all_{field}"):
-                removed = before
-            left = [value for value in before if value not in removed]
-            if left != before:
-                values[field] = left
-        if values:
-            self.repository.change(package, **values)
+        def edit(package: StoredPackage) -> dict[str, object]:
+            values: dict[str, object] = {"description": ""} if parsed_args.description else {}
+            for option, field in _LISTS.items():
+                before = package.fields.get(field) or []
+                removed = getattr(parsed_args, option)
+                if getattr(parsed_args, f"all_{field}"):
+                    removed = before
+                left = [value for value in before if value not in removed]
+                if left != before:
+                    values[field] = left
+            return values
+
+        self.repository.edit(self.repository.find_one(parsed_args.package), edit)
 
 
 def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
@@ -95,21 +96,21 @@ def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
 class YankPackage(_ChangePackage):
     """Yank a version of a package, for example because it loses data.
 
-    A yanked version is no longer chosen for a range. Pins, lock files and ranges of exactly this
-    version still get it, so that deployed environments keep working. For example::
+    A yanked version is no longer chosen for a range. It is still used if it is pinned, in a lock
+    file, or required by a range of exactly this version. So deployed environments keep working. For
+    example::
 
         $ openstack murano package yank org.example.db@1.2.0 --reason "loses data; use 1.2.1"
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "--reason",
             required=True,
             metavar="<text>",
             help="The reason, in one line; loaders show it when the version is still used.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         package = self.repository.find_one(parsed_args.package)
@@ -117,7 +118,7 @@ class YankPackage(_ChangePackage):
 
 
 class UnyankPackage(_ChangePackage):
-    """Unyank a version of a package, so that it is chosen for ranges again.
+    """Undo the yanking of a version of a package, so that it is chosen for ranges again.
 
     For example::
 
@@ -129,7 +130,7 @@ class UnyankPackage(_ChangePackage):
 
 
 class DeactivatePackage(_ChangePackage):
-    """Deactivate a version of a package: it can neither be loaded nor downloaded any more.
+    """Deactivate a version of a package: it cannot be loaded or downloaded any more.
 
     By default, only administrators can do this. For example::
 
@@ -142,7 +143,7 @@ class DeactivatePackage(_ChangePackage):
 
 
 class ReactivatePackage(_ChangePackage):
-    """Let a deactivated version of a package be loaded again.
+    """Reactivate a deactivated version of a package, so that it can be loaded again.
 
     For example::
 
@@ -156,24 +157,25 @@ class ReactivatePackage(_ChangePackage):
 class DeletePackages(base.Command):
     """Delete versions of packages; this cannot be undone.
 
-    On a terminal, you see the packages that require these versions before you confirm. If a version
-    is in use, yank it instead. For example::
+    On a terminal, the packages that require these versions are shown, and you have to confirm.
+    Packages are deleted before those that they require, whatever the order of the arguments. If a
+    version is in use, yank it instead. For example::
 
         $ openstack murano package delete org.example.db@1.0.0
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser, "packages", nargs="+", metavar="<package>")
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         packages = [self.repository.find_one(package) for package in parsed_args.packages]
         if not parsed_args.yes:
             self._ask(packages)
-        for package in packages:
-            self.repository.delete(package)
+        # The service refuses to delete a package while another one requires it.
+        for group in reversed(list(publication.required_first(packages))):
+            for package in group:
+                self.repository.delete(package)
 
     def _ask(self, packages: Sequence[StoredPackage]) -> None:
         for package in packages:

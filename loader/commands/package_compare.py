@@ -11,11 +11,11 @@ from loader.compatibility import compare
 
 
 class ComparePackages(base.Lister):
-    """Compare two versions of a package: list the changes, and the version number that they need.
+    """Compare two versions of a package: list the changes, and the version that they require.
 
     Each version is a package in the cloud, or the path of a directory or ZIP file; the path needs
-    a slash. The table shows where each change is; for a removal, this is a line in the old version.
-    The last line says whether the number of the new version is enough. For example::
+    a slash. The table shows the file and line of each change; those of a removal are in the old
+    version. The last line says whether the number of the new version is enough. For example::
 
         $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
     """
@@ -23,8 +23,7 @@ class ComparePackages(base.Lister):
     nothing = ""
     _code = 0
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package_or_path(parser, "old")
         parsing.add_package_or_path(parser, "new")
         parsing.add_requirements(parser)
@@ -33,7 +32,6 @@ class ComparePackages(base.Lister):
             action="store_true",
             help="Exit with 1 if the version of the new package is not enough.",
         )
-        return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self._code
@@ -46,14 +44,14 @@ class ComparePackages(base.Lister):
             self.requirements(parsed_args.requirements, old, new) as requirements,
         ):
             for place, source in ((old, before), (new, after)):
-                # An error has to name its package; errors of the comparison do not.
+                # If a package is invalid, this error names its place; the comparison does not.
                 with local_packages.named(place), Archive.open(source) as archive:
                     read_manifest(archive)
             comparison = compare(before, after, requirements)
         for each in comparison.unseen:
             self.note(f"not read: {each}; add a directory that contains it with --path")
         verdict = comparison.verdict
-        self.note(f"{comparison.full_name}: {verdict}")
+        self.note(f"{comparison.fqn}: {verdict}")
         if parsed_args.check and not verdict.is_enough and not verdict.is_unversioned:
             self._code = base.REFUSED
         rows = [

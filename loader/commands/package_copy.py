@@ -34,8 +34,7 @@ class CopyPackages(base.Lister):
 --to-catalog glance
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser, "packages", nargs="+", metavar="<package>")
         parser.add_argument(
             "--to-cloud",
@@ -62,7 +61,6 @@ class CopyPackages(base.Lister):
         parser.add_argument(
             "--dry-run", action="store_true", help="Check everything, and upload nothing."
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         cloud, service = self._target(parsed_args)
@@ -81,11 +79,12 @@ class CopyPackages(base.Lister):
                     visibility,
                     pathlib.Path(folder),
                     report,
+                    self.note,
                 )
             if not parsed_args.dry_run:
                 with (
                     package_publish.drafts_stay(self.app.stderr),
-                    progress_bars.shown("sent", self.app.stderr) as report,
+                    progress_bars.shown("uploaded", self.app.stderr) as report,
                 ):
                     copying.copy(target, copies, visibility, report)
         results = _WOULD if parsed_args.dry_run else _DONE
@@ -93,9 +92,9 @@ class CopyPackages(base.Lister):
         return ("Name", "Version", "Result"), rows
 
     def _target(self, arguments: argparse.Namespace) -> tuple[CloudRegion, PackageService]:
-        """Return the cloud and the service to copy to.
+        """Return the target cloud and the target service.
 
-        :raises UnknownService: if the packages are in this cloud and service already.
+        :raises UnknownService: if they are the cloud and service from which packages are copied.
         """
         if arguments.to_cloud:
             cloud = self.other_cloud(arguments.to_cloud)

@@ -12,18 +12,16 @@ from loader.commands import base, parsing
 class DiffPackages(base.Command):
     """Show the differences between the files of two packages.
 
-    Each package is in the cloud, or is the path of a directory or ZIP file; the path needs a slash.
-    The exit code is 0 even if the packages differ. For example::
+    A package is in the cloud, or on this host as a directory or a ZIP file, whose path has to
+    contain a slash. The exit code is 0 even if the packages differ. For example::
 
         $ openstack murano package diff org.example.db@1.2.0 org.example.db@1.3.0
         $ openstack murano package diff org.example.db ./org.example.db
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package_or_path(parser, "old")
         parsing.add_package_or_path(parser, "new")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         with self.opened(parsed_args.old) as old, self.opened(parsed_args.new) as new:

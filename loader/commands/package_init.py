@@ -20,8 +20,7 @@ class InitPackage(base.Command):
             --directory packages/org.example.db/dev
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "name", metavar="<name>", help="Name of the package, such as org.example.wiki."
         )
@@ -39,7 +38,6 @@ class InitPackage(base.Command):
             help="An application, which users deploy (default), or a library, whose classes other "
             "packages use.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         folder = parsed_args.directory or pathlib.Path(parsed_args.name)

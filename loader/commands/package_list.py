@@ -8,6 +8,7 @@ from typing import Any
 from osc_lib.cli import format_columns
 
 from glare_murano.package import VersionSpec
+from glare_murano.package_order import BY_NAME, KEYS, RELEVANCE
 from glare_murano.wire import Query
 from loader import resolution
 from loader.catalogs.base import Catalog
@@ -27,7 +28,6 @@ _FILTERS = {
     "owner": ("owner", "of this project"),
     "status": ("status", "with this status: drafted, active or deactivated"),
 }
-_SORT_KEYS = ("name", "version", "created_at", "updated_at", "owner", "status", "visibility")
 
 
 class ListPackages(base.Lister):
@@ -41,8 +41,7 @@ class ListPackages(base.Lister):
         $ openstack murano package list --subclass-of io.murano.Application
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_search(parser, "name")
         parser.add_argument("--all-versions", action="store_true", help="List every version.")
         for option, (_, meaning) in _FILTERS.items():
@@ -55,12 +54,12 @@ class ListPackages(base.Lister):
         parser.add_argument("--yanked", action="store_true", help="Only yanked packages.")
         parser.add_argument(
             "--sort",
-            default="name:asc,version:desc",
+            type=parsing.order,
+            default=BY_NAME,
             metavar="<key>[:asc|desc],...",
-            help=f"Sort by these keys: {', '.join(_SORT_KEYS)}.",
+            help=f"Sort by these keys: {', '.join(k for k in KEYS if k != RELEVANCE)}.",
         )
         parser.add_argument("--long", action="store_true", help="Show more properties.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(
@@ -73,7 +72,7 @@ class ListPackages(base.Lister):
             subclass_of=parsed_args.subclass_of,
             yanked=parsed_args.yanked,
             all_versions=parsed_args.all_versions,
-            sort=parsed_args.sort,
+            order=parsed_args.sort,
         )
         names = ["Name", "Version", "Display Name", "Type", "Visibility", "ID"]
         if parsed_args.long:
@@ -90,10 +89,8 @@ class ListVersions(base.Lister):
         $ openstack murano package versions org.example.db
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         found = self.repository.find(parsed_args.package)
@@ -112,10 +109,8 @@ class ShowPackage(base.ShowOne):
         $ openstack murano package show "org.example.db@>=1,<2"
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         package = self.repository.find(parsed_args.package)[0]

@@ -16,7 +16,7 @@ from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.publishing.target import Target
 
-# The result of a step, by the state of the package before the step.
+# The state of a package before a step -> what the step does with it.
 WOULD = {
     State.MISSING: "would be uploaded and published",
     State.UPLOADED: "would be published",
@@ -34,20 +34,19 @@ DONE = {
 class PublishPackages(base.Lister):
     """Publish packages, all of them or none.
 
-    A path is the directory of a package, a ZIP file, a directory that is searched for both
-    (except in directories "dev"), or a bundle file or its URL. A URL without TLS has to end with
-    "#sha256=" and the digest of the bundle. All packages are checked before the first is
+    A path is the directory of a package, a ZIP file, a directory that is searched for packages, or
+    a bundle file or its URL. The search leaves out directories "dev". A URL without TLS has to end
+    with "#sha256=" and the digest of the bundle. All packages are checked before the first is
     uploaded. Packages may require each other.
 
     If the command fails or is stopped, run it again: it uploads only what is missing. A published
-    version never changes. If a package is published already with the same files, it is skipped;
-    with other files, it is refused. For example::
+    version never changes. If a version is published already, it is skipped if its files are the
+    same, and refused if they are different. For example::
 
         $ openstack murano package publish --public org.example.wiki/1.1.0 org.example.db
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "paths",
             nargs="+",
@@ -101,9 +100,8 @@ class PublishPackages(base.Lister):
             "--dry-run",
             action="store_true",
             help="Check all that can be checked without an upload. The service checks your rights "
-            "only if all packages are uploaded already.",
+            "only if all packages are uploaded already, and names of packages only at the upload.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with tempfile.TemporaryDirectory() as temporary:
@@ -124,9 +122,10 @@ class PublishPackages(base.Lister):
         available = local_packages.read_all([directory], folder) if directory else []
         target = Target(self.repository)
         packages += requirements.find(
-            packages, target, self.catalog, available, arguments.visibility
+            packages, target, self.catalog, available, arguments.visibility, self.note
         )
         steps = publication.plan(target, packages, arguments.visibility)
+        publication.check_uploads(self.repository, steps)
         if arguments.if_exists == "fail":
             publication.check_unpublished(steps)
         if arguments.dry_run:
@@ -137,7 +136,7 @@ class PublishPackages(base.Lister):
         self, steps: Sequence[Step], categories: Sequence[str], visibility: Visibility
     ) -> None:
         with drafts_stay(self.app.stderr):
-            with progress_bars.shown("sent", self.app.stderr) as report:
+            with progress_bars.shown("uploaded", self.app.stderr) as report:
                 uploaded = publication.upload(
                     self.repository,
                     steps,
@@ -149,7 +148,7 @@ class PublishPackages(base.Lister):
 
 @contextlib.contextmanager
 def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """After a failure, report that the same command continues with the uploaded drafts."""
+    """If the block fails, report that uploaded packages stay as drafts for the next attempt."""
     try:
         yield
     except BaseException:
@@ -158,7 +157,10 @@ def drafts_stay(stream: TextIO) -> Iterator[None]:
 
 
 def _paths(places: Iterable[str], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the paths of packages; download those that are listed in bundles."""
+    """Return the paths of packages; the packages of bundles are downloaded into a directory.
+
+    :param places: the paths and URLs that the user gives.
+    """
     paths: list[pathlib.Path] = []
     for place in places:
         if bundles.is_bundle(place):

@@ -19,18 +19,17 @@ from loader.commands.package_publish import PublishPackages
 class ReleasePackage(base.ShowOne):
     """Make a release from the directory "dev" of a package.
 
-    The tree has a directory for each released version beside "dev". The new version is the
-    smallest that is enough for the changes since the newest release. The files of "dev" are copied
-    into a directory for this version, and Version is set in the manifest. If a requirement has no
-    range, and the tree of the required package is beside this one, the newest release there gives
-    the range. For example::
+    In the package's tree, each released version has a directory beside "dev". The new version is
+    the smallest that is enough for the changes since the newest release. The files of "dev" are
+    copied into a directory for this version, and Version is set in the manifest. If a requirement
+    has no range, and the tree of the required package is beside this one, the newest release in
+    that tree gives the range. For example::
 
         $ openstack murano package release packages/org.example.db --dry-run
         $ openstack murano package release packages/org.example.db --publish
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "tree",
             type=parsing.path,
@@ -64,7 +63,6 @@ class ReleasePackage(base.ShowOne):
             const="--public",
             help="The same as --publish, for every project.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         with (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command that shows the requirements of packages, and its formats."""
+"""The command that shows the requirements of packages, and its output formats."""
 
 import argparse
 import dataclasses
@@ -22,7 +22,7 @@ _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
 class ShowTree(base.Lister):
     """Show the requirements of a package, with the versions that would be chosen now.
 
-    A repeated package has (*) in place of its requirements. For example::
+    If a package is repeated, it has (*) instead of its requirements. For example::
 
         $ openstack murano package tree org.example.wiki
         $ openstack murano package tree --reverse org.example.db@1.2.0
@@ -32,16 +32,15 @@ class ShowTree(base.Lister):
 
     @property
     def formatter_namespace(self) -> str:
-        """The entry-point group in which formats are registered."""
+        """The group of entry points in which the output formats are registered."""
         return "glare_murano.tree_formats"
 
     @property
     def formatter_default(self) -> str:
-        """The format that is used without ``-f``."""
+        """The output format without ``-f``."""
         return "tree"
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parsing.add_package(parser)
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument(
@@ -53,7 +52,6 @@ class ShowTree(base.Lister):
             help="Show which packages require this package, and why newer versions were not "
             "chosen; for a missing package, why no version was chosen.",
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         reference = parsed_args.package
@@ -71,7 +69,7 @@ class ShowTree(base.Lister):
 
 
 class _Drawing(formatters.ListFormatter):
-    """A format that draws the command's rows as a graph."""
+    """An output format that draws the rows of the command as a graph."""
 
     def __init__(self, draw: Callable[[Sequence[Requirement]], str]) -> None:
         self._draw = draw
@@ -97,7 +95,7 @@ class _Drawing(formatters.ListFormatter):
         stdout.write(f"{drawing}\n")
 
 
-# The entry points of the formats.
+# These are the entry points of the output formats.
 tree = functools.partial(_Drawing, drawings.tree)
 dot = functools.partial(_Drawing, drawings.dot)
 mermaid = functools.partial(_Drawing, drawings.mermaid)

@@ -4,13 +4,14 @@
 
 import argparse
 import contextlib
-import math
 import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
-from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.package.manifest import check_fqn, check_required_name
+from glare_murano.package_order import Order
+from loader import time_limits
 from loader.references import PackageReference, split_range
 
 
@@ -92,8 +93,7 @@ def path(text: str) -> pathlib.Path:
 def seconds(text: str) -> float:
     """Read a number of seconds; refuse ``nan`` and ``inf``, for which a wait would not end."""
     with contextlib.suppress(ValueError):
-        found = float(text)
-        if 0 <= found < math.inf:
+        if (found := time_limits.check(float(text), text)) >= 0:
             return found
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 90 or 0.5")
 
@@ -111,10 +111,16 @@ def version(text: str) -> Version:
 
 
 @_as_argument_error()
+def order(text: str) -> Order:
+    """Read the keys by which a list is sorted; raise argparse's error if one is unknown."""
+    return Order.of(text)
+
+
+@_as_argument_error()
 def class_and_range(text: str) -> tuple[str, VersionSpec | None]:
     """Read ``CLASS`` or ``CLASS@RANGE``; raise argparse's error if it is not valid."""
     name, spec = split_range(text)
-    return check_full_name(name), spec
+    return check_fqn(name), spec
 
 
 @_as_argument_error()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands for the pins of environments: list, update."""
+"""The commands for the pins of environments, that is for the versions with which they run."""
 
 import argparse
 
@@ -15,18 +15,16 @@ _TIMEOUT = 3600.0
 class _EnvironmentCommand(base.Lister):
     """A command for the pins of one environment."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "environment",
             metavar="<environment>",
             help="Id of an environment, or its name in your project.",
         )
-        return parser
 
 
 class ListPins(_EnvironmentCommand):
-    """List the pinned versions of an environment's packages.
+    """List the versions of packages to which an environment is pinned.
 
     For example::
 
@@ -44,7 +42,7 @@ class ListPins(_EnvironmentCommand):
 class UpdatePins(_EnvironmentCommand):
     """Move an environment to other versions of packages, and deploy it.
 
-    The changes are shown first, and you confirm them on a terminal before the deployment. For this
+    Before the deployment, the changes are shown, and you confirm them on a terminal. For this
     preview, only Glare or Glance is searched for packages. For example::
 
         $ openstack murano environment pins update production --dry-run
@@ -59,8 +57,8 @@ class UpdatePins(_EnvironmentCommand):
     _table: Table
     _has_changes: bool
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "packages",
             nargs="*",
@@ -87,7 +85,6 @@ class UpdatePins(_EnvironmentCommand):
             help=f"How long --wait waits at most (default: {_TIMEOUT:g}).",
         )
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         self._pins = environment_pins.find(self.murano, parsed_args.environment)

@@ -13,7 +13,7 @@ DEFAULT_API_VERSION = "1"
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add the global option of this project to a parser, and return the parser."""
+    """Add this project's global option to the parser of ``openstack``, and return the parser."""
     parser.add_argument(
         "--os-murano-catalog",
         metavar="<glare|glance>",

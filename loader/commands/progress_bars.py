@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The progress of transfers: bars on a terminal, and a line for each package in a pipe."""
+"""The progress of transfers: bars on a terminal; in a pipe, a line for each finished package."""
 
 import contextlib
 import threading
@@ -16,10 +16,10 @@ from loader.progress import Progress, Report
 
 @contextlib.contextmanager
 def shown(action: str, stream: TextIO) -> Iterator[Report]:
-    """Show the progress of transfers.
+    """Show the progress of transfers while the block runs.
 
-    :param action: the past participle of what is done, such as ``sent``.
-    :returns: a function that takes the progress of a transfer, from any thread.
+    :param action: what was done with a finished package, such as ``uploaded``.
+    :returns: a function that any thread calls with the progress of a transfer.
     """
     if stream.isatty():
         with _bars(stream) as report:

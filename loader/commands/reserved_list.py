@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from glare_murano.eligibility import Eligibility
 from glare_murano.package.reserved_names import ReservedNames
-from loader.catalogs.repository import EVERY
 from loader.catalogs.stored_package import StoredPackage
 from loader.commands import base
 
@@ -22,17 +21,15 @@ class ListReserved(base.Lister):
 
     nothing = "no package has a name of another project"
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("file", metavar="<file>", help="The operator's file of reserved names.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         rules = Eligibility(ReservedNames.load(parsed_args.file))
         names = ("Name", "Version", "Owner", "Visibility", "Status", "Reason", "ID")
         rows = (
             (p.fqn, str(p.version), p.owner, p.visibility, p.status, reason, p.id)
-            for p in self.repository.packages(EVERY)
+            for p in self.repository.packages()
             for reason in _reasons(rules, p)
         )
         return names, rows

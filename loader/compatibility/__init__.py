@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SemVer guard, which compares what users see of two versions of a package.
+"""The SemVer guard: it compares the public interfaces of two versions of a package.
 
-Start reading at ``compare``. The page ``doc/source/user/compatibility.rst`` has all rules.
+Start reading at ``compare``. The page ``doc/source/reference/compatibility.rst`` has all rules.
 """
 
 from loader.compatibility.changes import Change, Part, Place, Rule

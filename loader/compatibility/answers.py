@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Answer(enum.IntEnum):
-    """An answer. If several questions are joined by "and", the least answer is the result."""
+    """An answer; the order no, unknown, yes makes the smallest answer the result of "and"."""
 
     NO = 0
     UNKNOWN = 1
@@ -20,5 +20,5 @@ class Answer(enum.IntEnum):
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Join answers by "and": the result is yes only if all answers are yes."""
+    """Join answers by "and": no if one is no, else unknown if one is unknown, else yes."""
     return min(answers, default=Answer.YES)

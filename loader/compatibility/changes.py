@@ -2,7 +2,7 @@
 
 """The rules for comparing two versions of a package, and the changes that the rules find.
 
-Codes, parts and the strings below them appear in ``doc/source/user/compatibility.rst``. The
+Codes, parts and the strings below them appear in ``doc/source/reference/compatibility.rst``. The
 parts come from the specification "Murano versioning", "Murano packages versioning".
 """
 
@@ -15,7 +15,7 @@ from glare_murano.package.errors import shown
 
 @enum.unique
 class Part(enum.IntEnum):
-    """A part of a version; the greater one wins."""
+    """A part of a version number; of several changes, the one with the greatest part decides."""
 
     PATCH = 0
     MINOR = 1
@@ -29,13 +29,13 @@ class Part(enum.IntEnum):
 class Rule(enum.StrEnum):
     """A rule; its value is its code, and the string below says what was changed and why it matters.
 
-    :ivar part: the part of the version that must be raised.
+    :ivar part: the part of the version that a change by this rule requires to be raised.
     """
 
     part: Part
 
     def __new__(cls, code: str, part: Part) -> Self:
-        """Make a rule from its code and its part."""
+        """Make a rule from its code, and the part of the version that must be raised."""
         rule = str.__new__(cls, code)
         rule._value_ = code
         rule.part = part
@@ -165,7 +165,7 @@ class Place:
     """A place in one of the two versions.
 
     :param file: the path of a file in the package, with slashes.
-    :param line: counted from 1; 0 if unknown.
+    :param line: the line in the file, counted from 1; 0 if unknown.
     :param is_old: whether the file belongs to the older version.
     """
 
@@ -180,11 +180,13 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A difference that users of a package may notice.
+    """A difference between the versions that users of a package may notice.
 
-    :param class_name: the fully qualified name of the class; empty for the package.
-    :param member: the name of the property or the method, ``METHOD.ARGUMENT``, or empty.
-    :param message: a sentence that does not name the place and the class.
+    :param rule: the rule that found it.
+    :param class_name: the fully qualified name of the class; empty for the package itself.
+    :param member: the name of the property or the method, or ``METHOD.ARGUMENT``; empty for the
+        class itself.
+    :param message: a sentence about the change; it names neither the place nor the class.
     :param place: the place in the new version; after a removal, the place in the old version.
     """
 

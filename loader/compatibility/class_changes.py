@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare the classes of a package: find added and removed classes, base classes and members.
+"""Compare the classes of a package: find changed classes, base classes and members.
 
-Declared and inherited members of a class are compared in the same way. If a base class of the
-same package has changed, the change is reported once, for the base class.
+The members that a class inherits are compared like those that it declares. If a base class in the
+same package has changed, the change is reported only for this base class.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.hierarchy import Hierarchy, Kind, Member
 from loader.compatibility.members import MemberChange
 
-# A property with one of these usages is given in the same way as an argument of initialize.
+# Users give the value of a property with one of these usages like an argument of ``initialize``.
 _INPUTS = ("In", "InOut", "Const")
 
 
 def compare_classes(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
-    """Yield the changes of all classes of a package."""
+    """Yield the changes of all classes in a package, including added and removed classes."""
     before, after = old.interface.classes, new.interface.classes
     for name, each in before.items():
         if name in after:
@@ -34,7 +34,7 @@ def compare_classes(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
 
 
 class _ClassPair:
-    """A class that both versions of its package have."""
+    """A class that both versions of the package have."""
 
     def __init__(self, old: Class, new: Class, before: Hierarchy, after: Hierarchy) -> None:
         self._old = old
@@ -118,9 +118,13 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties that replace arguments of ``initialize`` in the other version.
+        """Return the properties that take the place of arguments of ``initialize``.
 
-        They have the same names, and users give their values in the same way.
+        An argument in one version and a property in the other can have the same name; users give
+        their values in the same way. Such a property is compared like an argument.
+
+        :param hierarchy: the version whose properties are searched.
+        :param arguments: the arguments of ``initialize`` in the other version.
         """
         return {
             name: dataclasses.replace(
@@ -148,7 +152,7 @@ class _ClassPair:
     def _inherited(
         self, findings: Iterable[MemberChange], old: Member | None, new: Member | None
     ) -> Iterator[MemberChange]:
-        """Complete findings about a member: name the class from which it is inherited."""
+        """Complete changes of a member: name the class from which the member is inherited."""
         member = new or old
         if member is None or member.owner.name == self._new.name:
             yield from findings
@@ -160,7 +164,7 @@ class _ClassPair:
             place = finding.place
             if member.hierarchy not in (self._before, self._after):
                 manifest = member.hierarchy.interface.manifest
-                message += f" of {manifest.full_name} {manifest.version}"
+                message += f" of {manifest.fqn} {manifest.version}"
                 place = self._new.place
             yield finding._replace(message=message, place=place)
 
@@ -208,7 +212,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return what one metadata class allows and the other does not."""
+    """Return what the first of two metadata classes allows and the second does not."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")
@@ -222,9 +226,9 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Yield the findings of a member; reduce them if its name begins with an underscore.
+    """Yield the changes of a member; if its name begins with an underscore, make them less severe.
 
-    Only the package and subclasses use such a member.
+    Only the package itself and subclasses use such a member.
     """
     for finding in findings:
         if not name.startswith("_"):

@@ -25,16 +25,16 @@ _NULL = frozen(yaml.ScalarNode(safe_yaml.NULL, ""))
 
 
 def read_class(source: ClassSource, file: str, is_old: bool) -> Class:
-    """Read a class.
+    """Read the declarations of a class.
 
     :param file: the path of its file in the package.
-    :param is_old: whether the file belongs to the older version, for places.
+    :param is_old: whether the file belongs to the older version; this is recorded in places.
     """
     return _ClassReader(source, file, is_old).read()
 
 
 class _ClassReader:
-    """Reads one document of a class file."""
+    """Reads the declarations in one document of a class file."""
 
     def __init__(self, source: ClassSource, file: str, is_old: bool) -> None:
         self._source = source
@@ -82,7 +82,7 @@ class _ClassReader:
         )
 
     def _arguments(self, method: yaml.Node) -> dict[str, Declaration]:
-        """Return the arguments of a method by name, in order; if a name repeats, the last wins."""
+        """Return a method's arguments by name, in order; of equal names, the last one is taken."""
         node = values(method).get("Arguments")
         return {
             name: self._declaration(name, entry, "Standard")
@@ -103,7 +103,7 @@ class _ClassReader:
         )
 
     def _metadata(self, node: yaml.Node | None) -> Collection[object]:
-        """Return the attached objects; each is a pair: full name of the class, and properties."""
+        """Return the attached metadata: pairs of a full class name and the object's properties."""
         if node is None:
             return frozenset()
         found = []
@@ -126,7 +126,7 @@ class _ClassReader:
 
 
 def _targets(node: yaml.Node | None) -> frozenset[str]:
-    """Read the targets of a metadata class: a name, a list of names, or by default all."""
+    """Return the targets of a metadata class: one name, a list of names, or all by default."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     names = frozenset(text(each, "All") for each in nodes)
     return _TARGETS if "All" in names else names

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare two versions of a package; report which part of the version must be raised, and why."""
+"""Compare two versions of a package: which part of the version must be raised, and why."""
 
 import dataclasses
 
@@ -23,13 +23,13 @@ class DifferentPackages(GlareMuranoError, ValueError):
 class Comparison:
     """The differences between two versions of a package.
 
-    :param changes: the changes, sorted by the part of the version, the greatest first, then by
-        file and line.
-    :param unseen: what could not be read, such as a missing required package. The changes of
-        members that a class inherits from it are unknown.
+    :param changes: the changes, sorted by the part of the version, the greatest part first, and
+        then by file and line.
+    :param unseen: what could not be read, such as a missing required package. Changes of members
+        that a class inherits from there are unknown.
     """
 
-    full_name: str
+    fqn: str
     old_version: Version
     new_version: Version
     changes: tuple[Change, ...]
@@ -42,20 +42,20 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the version in the new manifest."""
+        """Whether the version in the new manifest is enough for the changes."""
         smallest = self.required_version(self.old_version)
         return Verdict(self.part, self.old_version, self.new_version, smallest)
 
     def required_version(self, old_version: Version) -> Version:
-        """Return the smallest new version that is enough after an old version.
+        """Return the smallest version that these changes require after another version.
 
-        :param old_version: a version with the old interface.
+        :param old_version: a version with the same interface as the old one.
         """
         return smallest_version(old_version, self.part)
 
     def report(self) -> str:
         """Return all changes as lines of text, with the verdict as the last line."""
-        lines = [f"{self.full_name} {self.old_version} -> {self.new_version}: {self.part}"]
+        lines = [f"{self.fqn} {self.old_version} -> {self.new_version}: {self.part}"]
         for part in reversed(Part):
             found = [f"  {change}" for change in self.changes if change.part is part]
             if found:
@@ -72,20 +72,21 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
     >>> str(comparison.part)
     'major'
 
-    :param old: the path of a ZIP file or a directory, or a seekable file.
-    :param new: the new version, in the same form.
-    :param requirements: returns the package for a requirement, in the same form. By default,
-        the members that classes inherit from other packages are unknown.
+    :param old: the old version: the path of a ZIP file or a directory, or a seekable file.
+    :param new: the new version, in one of these forms.
+    :param requirements: a function that takes an FQN and a range, and returns a required package
+        in one of these forms. Without it, members that classes inherit from other packages are
+        unknown.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if a package breaks rules.
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.
     :raises OSError: if a package cannot be read.
     """
     before, after = read_interface(old, is_old=True), read_interface(new)
-    full_name = after.manifest.full_name
-    if before.manifest.full_name != full_name:
+    fqn = after.manifest.fqn
+    if before.manifest.fqn != fqn:
         raise DifferentPackages(
-            f"{before.manifest.full_name} {before.manifest.version} and {full_name} "
+            f"{before.manifest.fqn} {before.manifest.version} and {fqn} "
             f"{after.manifest.version} are different packages; compare two versions of one"
         )
     required = RequiredPackages(requirements)
@@ -100,7 +101,7 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
         if not each.has_members:
             unseen.append(f"the members of classes of the format {each.manifest.format}")
     return Comparison(
-        full_name=full_name,
+        fqn=fqn,
         old_version=before.manifest.version,
         new_version=after.manifest.version,
         changes=tuple(sorted(changes, key=_order)),

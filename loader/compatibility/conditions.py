@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The conditions of ``check()`` in contracts: bounds, lists of values, and all others.
+"""The conditions of ``check()`` in contracts: bounds, lists of values, and other conditions.
 
-``$ > 0 and $ in list(a, b)`` are two conditions. Bounds and lists are compared by their values.
-Other conditions are equal only if their expressions are written in the same form.
+``$ > 0 and $ in list(a, b)`` has two conditions. Bounds and lists are compared by their meaning.
+Other conditions are compared as they are written, in the one form that ``expressions.write`` gives.
 """
 
 import dataclasses
@@ -29,9 +29,10 @@ _Constant = tuple[str, object]
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """A comparison such as ``$ > 0`` or ``len($) <= 8``.
+    """A comparison with a number, such as ``$ > 0`` or ``len($) <= 8``.
 
-    :param subject: the expression that is compared, such as ``len($)``, in one form.
+    :param subject: the expression that is compared, such as ``len($)``, as ``expressions.write``
+        writes it.
     """
 
     subject: str
@@ -49,7 +50,7 @@ class OneOf:
 
 @dataclasses.dataclass(frozen=True)
 class Other:
-    """Any other condition; the expression is written in one form."""
+    """Any other condition, as ``expressions.write`` writes it."""
 
     text: str
 
@@ -58,12 +59,15 @@ Condition = Bound | OneOf | Other
 
 
 def equals(value: object) -> OneOf:
-    """Return the condition that a value equals a constant."""
+    """Return the condition that the value of a contract equals a constant."""
     return OneOf(_VALUE, frozenset([_constant(value)]))
 
 
 def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
-    """Yield the conditions that a predicate joins by ``and``."""
+    """Yield the conditions that a predicate joins with ``and``.
+
+    :param predicate: the expression in ``check()``.
+    """
     from yaql.language import expressions as yaql
 
     match expressions.unwrapped(predicate):
@@ -82,7 +86,7 @@ def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
 
 
 def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
-    """Return whether every value that satisfies given conditions also satisfies a wanted one."""
+    """Return whether all values that satisfy the given conditions also satisfy the wanted one."""
     if wanted in given or any(_implies(each, wanted) for each in given):
         return Answer.YES
     # An unknown condition may imply the wanted one, although it is written in another form.
@@ -90,7 +94,7 @@ def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
 
 
 def admit_null(conditions: Collection[Condition]) -> bool | None:
-    """Return whether null satisfies the conditions; None if unknown.
+    """Return whether null satisfies all conditions; None if this is unknown.
 
     In YAQL, null is less than any number.
     """
@@ -145,7 +149,8 @@ def _implies(given: Condition, wanted: Condition) -> bool:
 def _listed(expression: Any) -> Collection[Any] | None:
     from yaql.language import expressions as yaql
 
-    is_list = isinstance(expression, yaql.Function) and expression.name in ("list", "#list")
+    names = ("list", "#list", "set")
+    is_list = isinstance(expression, yaql.Function) and expression.name in names
     return [expressions.unwrapped(each) for each in expression.args] if is_list else None
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Test whether a contract accepts all values that pass another contract."""
+"""Find out whether a contract accepts all values that another contract accepts."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,9 +26,13 @@ IsSubclass = Callable[[str, str], bool | None]
 
 
 def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
-    """Return whether all values of a contract pass another contract unchanged.
+    """Return whether all values that pass one contract also pass another one unchanged.
 
-    Keys that the second contract drops are ignored here; ``lost_keys`` finds them.
+    Keys of mappings that the second contract drops are ignored; ``lost_keys`` finds them.
+
+    :param given: the first contract.
+    :param wanted: the second contract.
+    :param is_subclass: a function that returns whether one class is another, or extends it.
     """
     if given == wanted:
         return Answer.YES
@@ -50,7 +54,7 @@ def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
 
 
 def lost_keys(old: Contract, new: Contract, path: str = "") -> Iterator[str]:
-    """Yield the keys of mappings that a new contract drops, as paths such as ``volume.size``."""
+    """Yield the keys of mappings that the new contract drops, as paths such as ``volume.size``."""
     match old, new:
         case Keys(), Keys():
             for key, contract in old.named.items():

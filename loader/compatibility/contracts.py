@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read contracts of properties and arguments, and decide whether a value may be omitted.
+"""Read the contracts of properties and arguments, and decide whether a value may be omitted.
 
 Contracts are compared by the values that pass them unchanged (document "MuranoPL reference",
-"Contract"). ``$.int()`` converts the string "1" into a number, but only numbers pass unchanged.
-So a change from ``$.string()`` to ``$.int()`` changes the type of a property or an argument. If
-a contract of a mapping does not name a key, the engine drops the key.
+"Contract"). ``$.int()`` converts the string "1" into a number, so only numbers pass it unchanged. A
+change from ``$.string()`` to ``$.int()`` therefore changes the type of a property or an argument.
+If a contract of a mapping does not name a key, the engine drops the key.
 """
 
 import dataclasses
@@ -36,8 +36,9 @@ class Kind(enum.Enum):
 class Type:
     """The arguments of ``class()`` or ``template()``.
 
-    :param default: the class of objects that do not name their class; None if not written.
-    :param versions: the range of the class's versions; None if not written.
+    :param name: the class that objects must have or extend.
+    :param default: the class of objects that do not name their class; None if it is not written.
+    :param versions: the range of the class's versions; None if it is not written.
     :param excluded: the properties that a template may lack.
     """
 
@@ -49,13 +50,15 @@ class Type:
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A constant, or an expression with known functions: ``$.int().notNull().check($ > 0)``.
+    """A constant, or an expression of known functions such as ``$.int().notNull().check($ > 0)``.
 
-    :param type: the type of objects and templates.
-    :param is_owned: True after ``owned()``, False after ``notOwned()``.
+    :param kind: the kind of values that pass.
+    :param type: the class of objects or templates that pass.
+    :param is_not_null: whether null is refused by ``notNull()``.
+    :param is_owned: true after ``owned()``, false after ``notOwned()``; None without both.
     :param skips_null: whether the conditions follow ``?.``, so that null passes without them.
-    :param conditions: all conditions of ``check()``.
-    :param raw: conditions on the value before it is converted.
+    :param conditions: the conditions on the converted value.
+    :param raw: the conditions on the value before it is converted.
     """
 
     kind: Kind = Kind.ANY
@@ -68,7 +71,7 @@ class Value:
 
     @property
     def accepts_null(self) -> bool | None:
-        """Whether null passes; None if unknown."""
+        """Whether null passes; None if this is unknown."""
         if self.is_not_null:
             return False
         return True if self.skips_null else conditions.admit_null(self.conditions | self.raw)
@@ -76,22 +79,29 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Items:
-    """A list: the contracts of its first items. The last contract applies to all other items."""
+    """A list.
+
+    :param contracts: the contracts of its first items; the last one applies to all further items.
+    :param least: the smallest number of items.
+    :param greatest: the largest number of items.
+    """
 
     contracts: "tuple[Contract, ...]"
     least: int
     greatest: float
 
     def contract(self, index: int) -> "Contract":
-        """Return the contract of an item."""
+        """Return the contract of the item with an index."""
         return self.contracts[min(index, len(self.contracts) - 1)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """A mapping: the contracts of its named keys, and the contracts of all other keys.
+    """A mapping.
 
-    :param others: the contracts of another key and of its value; None if other keys are dropped.
+    :param named: the contracts of the values, by key.
+    :param others: the contract of all other keys, and that of their values; None if other keys are
+        dropped.
     """
 
     named: "Mapping[str, Contract]"
@@ -100,9 +110,10 @@ class Keys:
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """An expression with an unknown function, in one form.
+    """An expression with an unknown function.
 
-    :param accepts_null: whether null passes; None if unknown.
+    :param text: the expression, as ``expressions.write`` writes it.
+    :param accepts_null: whether null passes; None if this is unknown.
     """
 
     text: str
@@ -111,7 +122,7 @@ class Unknown:
 
 @dataclasses.dataclass(frozen=True)
 class Invalid:
-    """A string that looks like an expression but is not valid YAQL."""
+    """A string that looks like an expression, but is not valid YAQL."""
 
     text: str
     reason: str
@@ -132,8 +143,8 @@ _CONSTANTS = {str: Kind.STRING, int: Kind.INTEGER, bool: Kind.BOOLEAN}
 def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
     """Read a contract.
 
-    :param node: its YAML; if it is None, the contract accepts every value.
-    :param namespaces: prefix -> namespace, as the class declares them.
+    :param node: the YAML of the contract; without it, every value is accepted.
+    :param namespaces: a mapping of prefixes to namespaces, as the class declares them.
     :raises YaqlMissing: if yaql is not installed.
     """
     if node is None:
@@ -152,7 +163,7 @@ def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
 
 
 def accepts_missing(contract: Contract) -> bool | None:
-    """Return whether a value may be null or omitted; None if unknown.
+    """Return whether a contract accepts that a value is null or omitted; None if this is unknown.
 
     The engine reads an omitted list or mapping as an empty one.
     """
@@ -168,7 +179,7 @@ def accepts_missing(contract: Contract) -> bool | None:
 
 
 def invalid_part(contract: Contract) -> Invalid | None:
-    """Return the first part of a contract that is not valid YAQL, if any."""
+    """Return the first part of a contract that is not valid YAQL; None if all parts are valid."""
     match contract:
         case Invalid():
             return contract
@@ -258,7 +269,8 @@ def _unknown_accepts_null(expression: Any, namespaces: Mapping[str, str]) -> boo
 def _steps(expression: Any) -> list[tuple[str, Any]] | None:
     """Split an expression such as ``$.int().check($ > 0)`` into its functions.
 
-    :returns: None if the expression has another form.
+    :returns: pairs of a connector, ``.`` or ``?.``, and the function that follows it; None if the
+        expression has another form.
     """
     from yaql.language import expressions as yaql
 
@@ -277,7 +289,7 @@ def _steps(expression: Any) -> list[tuple[str, Any]] | None:
 def _with_step(
     value: Value, connector: str, function: Any, namespaces: Mapping[str, str]
 ) -> Value | None:
-    """Return a value with one more function applied; None if its effect is unknown."""
+    """Add one more function to a value's contract; return None if its effect is unknown."""
     name, arguments = function.name, function.args
     if name == "check" and arguments:
         return _with_check(value, connector, arguments[0], namespaces)
@@ -313,7 +325,10 @@ def _with_check(
 
 
 def _read_type(function: str, arguments: Any, namespaces: Mapping[str, str]) -> Type | None:
-    """Read the arguments of ``class()`` or ``template()``; None if one is not a constant."""
+    """Read the arguments of ``class()`` or ``template()``.
+
+    :returns: None if an argument is not a constant, or is unknown.
+    """
     from yaql.language import expressions as yaql
 
     parameters = _TYPE_PARAMETERS[function]

@@ -16,10 +16,12 @@ from loader.compatibility.nodes import flow, frozen
 class Declaration:
     """A property, or an argument of a method.
 
-    :param usage: the usage as written, or the default of MuranoPL.
+    :param usage: the usage as written, or the one that MuranoPL takes by default.
     :param contract: the YAML of the contract; None without a contract.
     :param default: the YAML of the default; None without a default.
-    :param namespaces: prefix -> namespace, as the class declares them.
+    :param namespaces: a mapping of prefixes to namespaces, as the class declares them.
+    :param metadata: the attached metadata, in a form that can be compared.
+    :param place: where it is declared.
     """
 
     name: str
@@ -35,13 +37,13 @@ class Declaration:
         return contracts.read(self.contract, self.namespaces)
 
     def has_contract_of(self, other: "Declaration") -> bool:
-        """Return whether both contracts are written in the same way."""
+        """Return whether another declaration has the same contract, written in the same way."""
         return self.namespaces == other.namespaces and frozen(self.contract) == frozen(
             other.contract
         )
 
     def written_contract(self) -> str:
-        """Return the contract on one line."""
+        """Return the contract on one line, as it is written, for messages."""
         return "$" if self.contract is None else flow(self.contract)
 
 
@@ -63,12 +65,15 @@ class Method:
 
 @dataclasses.dataclass(frozen=True)
 class Class:
-    """A class. The names of its base classes do not include the root class.
+    """A class.
 
+    :param bases: the names of its direct base classes, without the root class.
     :param usage: ``Class`` or ``Meta``.
-    :param targets: what instances of a metadata class can be attached to, such as properties.
+    :param targets: for a metadata class, what it can be attached to, such as properties.
+    :param has_many: whether several of its objects can be attached to one target.
+    :param is_inherited: whether subclasses inherit this metadata.
     :param initializer: the arguments of ``initialize``, by name.
-    :param methods: all other methods, without ``destroy``, which only the engine calls.
+    :param methods: all other methods except ``destroy``, which only the engine calls.
     """
 
     name: str

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parse YAQL expressions in contracts and forms, and write them in one form.
+"""Parse YAQL expressions in contracts and forms, and write them in a single form.
 
-In this form, class names are complete, so equal texts mean equal expressions. ``contracts``
-knows what an expression means. The library yaql is imported when the first expression is parsed,
-since building its parser takes 0.2 seconds.
+In this form, class names are fully qualified, so equal strings mean equal expressions.
+``contracts`` knows what an expression means. The library yaql is imported when the first expression
+is parsed, since it takes 0.2 seconds to build its parser.
 """
 
 import functools
 import threading
 
 # yaql 3.2.0 uses collections.abc, but does not import it.
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from glare_murano.package.classes import resolve
@@ -19,6 +19,9 @@ from glare_murano.package.errors import GlareMuranoError
 
 # Longer expressions are not parsed. The longest contract in Murano's packages has 200 characters.
 MAX_LENGTH = 4000
+
+# The functions of MuranoPL whose first argument is a class.
+_CLASS_FUNCTIONS = ("class", "new", "template")
 
 # All threads share the parser and its state.
 _LOCK = threading.Lock()
@@ -37,8 +40,8 @@ class YaqlMissing(GlareMuranoError, ImportError):
 def parse(text: str, of_form: bool = False) -> Any:
     """Parse an expression as the engine does.
 
-    :param of_form: whether the expression is from a form: Murano's dashboard parses without
-        MuranoPL's operators.
+    :param of_form: whether the expression is in a form. Murano's dashboard does not know MuranoPL's
+        operators.
     :returns: an object of ``yaql.language.expressions``.
     :raises ValueError: if the expression is not valid YAQL, nested too deep or too long.
     :raises YaqlMissing: if yaql is not installed.
@@ -58,9 +61,9 @@ def parse(text: str, of_form: bool = False) -> Any:
 
 
 def is_form_expression(text: str) -> bool:
-    """Return whether Murano's dashboard reads a string of a form as an expression.
+    """Return whether Murano's dashboard reads a string in a form as an expression.
 
-    A string that is too long to be parsed is assumed to be an expression.
+    A string that is too long to be parsed counts as an expression.
 
     :raises YaqlMissing: if yaql is not installed.
     """
@@ -73,7 +76,7 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser; for classes, with MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
+    """Build a parser; if not for forms, add MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:
@@ -92,7 +95,7 @@ def _parser(of_form: bool) -> Callable[[str], Any]:
 
 
 def write(expression: Any, namespaces: Mapping[str, str]) -> str:
-    """Write an expression in one form: without needless brackets, and with full class names."""
+    """Write an expression in a single form: without brackets, and with full class names."""
     from yaql.language import expressions
 
     expression = unwrapped(expression)
@@ -113,7 +116,7 @@ def write(expression: Any, namespaces: Mapping[str, str]) -> str:
 
 
 def unwrapped(expression: Any) -> Any:
-    """Return an expression without the brackets around it."""
+    """Return the expression inside the outer brackets of an expression."""
     from yaql.language import expressions
 
     while isinstance(expression, expressions.Wrap):
@@ -124,10 +127,10 @@ def unwrapped(expression: Any) -> Any:
 def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
     """Return the full name of the class that ``Name``, ``ns:Name``, ``:Name`` or a string names.
 
-    A word or a string need not be the name of a class. So callers pass only arguments that must
-    be classes.
+    Callers pass only arguments that must be classes: not every word or string is the name of a
+    class.
 
-    :returns: None if the expression has another form, or if the name is not valid.
+    :returns: None if the expression has another form, or the name is not valid.
     """
     from yaql.language import expressions
 
@@ -144,6 +147,28 @@ def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
         return None if text is None else resolve(text, namespaces)
     except ValueError:
         return None
+
+
+def used_classes(expression: Any, namespaces: Mapping[str, str]) -> Iterator[str]:
+    """Yield the full names of the classes that an expression uses.
+
+    These are the names with a colon, and the first arguments of ``class``, ``template`` and
+    ``new``.
+    """
+    from yaql.language import expressions
+
+    expression = unwrapped(expression)
+    match expression:
+        case expressions.MappingRuleExpression():
+            yield from used_classes(expression.source, namespaces)
+            yield from used_classes(expression.destination, namespaces)
+        case expressions.BinaryOperator(operator=":") | expressions.UnaryOperator(operator=":"):
+            yield from filter(None, [class_name(expression, namespaces)])
+        case expressions.Function(name=name, args=args):
+            for number, argument in enumerate(args):
+                is_class = number == 0 and name in _CLASS_FUNCTIONS
+                fqn = class_name(argument, namespaces) if is_class else None
+                yield from [fqn] if fqn else used_classes(argument, namespaces)
 
 
 def _dotted(expression: Any) -> str | None:

@@ -2,9 +2,9 @@
 
 """The class that is generated for a Heat template, as users of the package see it.
 
-The class has one property for all parameters, and one for all outputs. Here, each parameter
-becomes a property ``templateParameters.NAME``, and each output becomes a property
-``templateOutputs.NAME``, with its line in the template.
+The class has one property for all parameters, and one for all outputs. Here, each parameter becomes
+a property ``templateParameters.NAME``, and each output a property ``templateOutputs.NAME``. Their
+places are lines of the template.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _SECTIONS = {"templateParameters": "parameters", "templateOutputs": "outputs"}
 
 
 def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Read the only class of the package.
+    """Yield the only class of the package.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """
@@ -39,9 +39,9 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
     data = archive.read(TEMPLATE_FILE, MAX_SIZE)
     template = Template.parse(data)
     has_environments = any(path.startswith(_ENVIRONMENTS) for path in archive.paths)
-    code = class_code.make_class(manifest.full_name, template, (), has_environments)
+    code = class_code.make_class(manifest.fqn, template, (), has_environments)
     nodes, _ = safe_yaml.compose_all(yaql.dump(code).encode(), TEMPLATE_FILE)
-    sources, _ = read_sources(nodes, TEMPLATE_FILE, [manifest.full_name])
+    sources, _ = read_sources(nodes, TEMPLATE_FILE, [manifest.fqn])
     made = read_class(sources[0], TEMPLATE_FILE, is_old)
     root = safe_yaml.compose(data, TEMPLATE_FILE)
     found = {name: each for name, each in made.properties.items() if name not in _SECTIONS}
@@ -56,7 +56,10 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
 
 
 def _parts(whole: Declaration, section: yaml.Node | None, is_old: bool) -> Iterator[Declaration]:
-    """Yield a property for each entry in a section of the template."""
+    """Yield a property for each entry in a section of the template.
+
+    :param whole: the property of the class that has all these entries.
+    """
     # An output can be anything.
     generated = values(whole.contract) if whole.usage == "In" else {}
     for name, (key, node) in entries(section).items():

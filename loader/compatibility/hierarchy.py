@@ -2,8 +2,8 @@
 
 """The base classes of a class, and the members that it inherits, also from required packages.
 
-The name of a base class is searched for in the package of the class, and in its direct
-requirements. This is the rule of the specification "Murano versioning", "Package requirements".
+A base class is searched for by its name: in the package of the class, and in its direct
+requirements (specification "Murano versioning", "Package requirements").
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from glare_murano.package import VersionSpec
 from glare_murano.package.archive import Source
+from glare_murano.resolver import satisfies_itself
 from loader.compatibility.class_files import ROOT_CLASS
 from loader.compatibility.declarations import Class
 from loader.compatibility.interface import Interface, read_interface
@@ -26,9 +27,9 @@ Kind = Literal["properties", "methods", "initializer"]
 
 
 class RequiredPackages:
-    """Reads required packages, each range once, and remembers what could not be read.
+    """Reads the package for each required range once, and records what could not be read.
 
-    :ivar unseen: package and range -> why the package was not read.
+    :ivar unseen: a mapping of a package with its range to the reason why it was not read.
     """
 
     def __init__(self, find: Requirements | None) -> None:
@@ -37,7 +38,7 @@ class RequiredPackages:
         self.unseen: dict[str, str] = {}
 
     def hierarchy(self, fqn: str, spec: VersionSpec) -> "Hierarchy | None":
-        """Return the classes of a required package; None if the package is not available.
+        """Return the classes of a required package; None if the package was not found.
 
         :raises InvalidPackage: if the package breaks rules.
         :raises OSError: if the package cannot be read.
@@ -61,10 +62,11 @@ class RequiredPackages:
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A member of a class, and the class that declares it.
+    """A member of a class, with the class that declares it.
 
-    :param declared: a ``Method``, or the ``Declaration`` of a property or an argument of
+    :param declared: a ``Method``, or the ``Declaration`` of a property or of an argument of
         ``initialize``.
+    :param owner: the declaring class.
     :param hierarchy: the package of the declaring class.
     """
 
@@ -77,7 +79,9 @@ class Member:
 class Lineage:
     """A class and all its base classes, the nearest first.
 
-    :param names: the names of all base classes, even of those that could not be read.
+    :param classes: the classes that could be read, each with its package; the first is the class
+        itself.
+    :param names: the names of all base classes, including those that could not be read.
     :param is_complete: whether all base classes could be read.
     """
 
@@ -97,7 +101,7 @@ class Hierarchy:
         self._own_members: dict[tuple[str, Kind], Mapping[str, Member]] = {}
 
     def find(self, name: str) -> "tuple[Class, Hierarchy] | None":
-        """Find a class in the package or in its requirements."""
+        """Find a class in the package or in its requirements; return the class with its package."""
         if name in self.interface.classes:
             return self.interface.classes[name], self
         manifest = self.interface.manifest
@@ -106,27 +110,29 @@ class Hierarchy:
             manifest.requirements.items(), key=lambda each: not name.startswith(f"{each[0]}.")
         )
         for fqn, spec in ranges:
-            hierarchy = None if fqn == manifest.full_name else self._required.hierarchy(fqn, spec)
+            # The engine searches an older version of the same package only if this is required.
+            is_own = fqn == manifest.fqn and satisfies_itself(manifest.version, spec)
+            hierarchy = None if is_own else self._required.hierarchy(fqn, spec)
             if hierarchy is not None and name in hierarchy.interface.classes:
                 return hierarchy.interface.classes[name], hierarchy
         return None
 
     def package_of(self, class_name: str) -> str | None:
-        """Return the name of a class's package; guess it from the class name if necessary."""
+        """Return the FQN of a class's package; guess it from the class name if necessary."""
         found = self.find(class_name)
         if found is not None:
-            return found[1].interface.manifest.full_name
+            return found[1].interface.manifest.fqn
         names = self.interface.manifest.requirements
         return max((each for each in names if class_name.startswith(f"{each}.")), default=None)
 
     def lineage(self, name: str) -> Lineage:
-        """Return a class of this package with its base classes, breadth first."""
+        """Return a class of this package, with all its base classes."""
         if name not in self._lineages:
             self._lineages[name] = self._find_lineage(name)
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is the other class, or extends it; None if unknown."""
+        """Return whether a class is another class, or extends it; None if this is unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)
@@ -136,7 +142,10 @@ class Hierarchy:
         return True if base in lineage.names else False if lineage.is_complete else None
 
     def members(self, name: str, kind: Kind) -> Mapping[str, Member]:
-        """Return the declared and inherited members of a class; the nearest class wins."""
+        """Return the declared and inherited members of a class, by name.
+
+        If several classes declare a name, the nearest class is taken.
+        """
         if (name, kind) not in self._members:
             found: dict[str, Member] = {}
             for each, hierarchy in self.lineage(name).classes:
@@ -146,7 +155,7 @@ class Hierarchy:
         return self._members[name, kind]
 
     def _declared(self, owner: Class, kind: Kind) -> Mapping[str, Member]:
-        """Return the members that a class of this package declares; subclasses share them."""
+        """Return the members that a class of this package declares."""
         if (owner.name, kind) not in self._own_members:
             self._own_members[owner.name, kind] = {
                 name: Member(declared, owner, self)
@@ -157,15 +166,16 @@ class Hierarchy:
     def _find_lineage(self, name: str) -> Lineage:
         queue = [(self.interface.classes[name], self)]
         names: set[str] = set()
+        # Several versions of a base class count as unrelated classes.
+        seen = {(name, self.interface.manifest.version)}
         is_complete = True
         for each, hierarchy in queue:
             for base in each.bases:
-                if base in names:
-                    continue
                 names.add(base)
                 found = hierarchy.find(base)
                 if found is None:
                     is_complete = False
-                else:
+                elif (key := (base, found[1].interface.manifest.version)) not in seen:
+                    seen.add(key)
                     queue.append(found)
         return Lineage(tuple(queue), frozenset(names - {name}), is_complete)

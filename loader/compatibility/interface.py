@@ -2,9 +2,9 @@
 
 """The public interface of one version of a package: what its classes declare, and where.
 
-Bodies of methods are not read. Contracts are not parsed, since most contracts are equal in both
-versions. For package types other than MuranoPL and Heat, only the classes and their base classes
-are known.
+Bodies of methods are not read. Contracts are not parsed, since most of them are equal in both
+versions. For package types other than MuranoPL and Heat, only the names of the classes and of their
+base classes are known.
 """
 
 import dataclasses
@@ -35,10 +35,12 @@ _HEAT = "Heat.HOT"
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
-    """The interface of one version.
+    """The public interface of one version of a package.
 
-    :param manifest_data: the bytes of ``manifest.yaml``, for the lines of its keys.
+    :param manifest_data: the content of ``manifest.yaml``, in which the lines of keys are found.
+    :param classes: the classes by name.
     :param has_members: whether the members of the classes could be read.
+    :param is_old: whether this is the older of two versions.
     """
 
     manifest: Manifest
@@ -48,7 +50,10 @@ class Interface:
     is_old: bool
 
     def place(self, *keys: str) -> Place:
-        """Return the place of a key in the manifest, or of an inner key."""
+        """Return the place of a key in the manifest.
+
+        :param keys: the key; further keys lead to one inside its value.
+        """
         line = 0
         node = safe_yaml.compose(self.manifest_data, MANIFEST_FILE)
         for key in keys:
@@ -58,10 +63,10 @@ class Interface:
 
 
 def read_interface(source: Source, is_old: bool = False) -> Interface:
-    """Read a package.
+    """Read the public interface of a package.
 
     :param source: the path of a ZIP file or a directory, or a seekable file.
-    :param is_old: whether the package is the older version, for places.
+    :param is_old: whether the package is the older of two versions; places say so.
     :raises InvalidPackage: if the package breaks rules.
     :raises OSError: if the source cannot be read.
     """
@@ -86,6 +91,6 @@ def _read_murano_pl(archive: Archive, manifest: Manifest, is_old: bool) -> Itera
 
 
 def _read_described(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Read the names and the base classes of the classes that any other package type generates."""
+    """Yield the names and base classes of the classes that another package type generates."""
     for definition in read_contents(archive).classes:
         yield read_class(ClassSource(definition, {}, {}), MANIFEST_FILE, is_old)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the changes of a property, a method, or the arguments of a method.
+"""Find the changes of properties, methods and arguments.
 
-``class_changes`` finds declared and inherited members.
+``class_changes`` finds the members to compare, declared and inherited.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ _USES: Mapping[str, frozenset[str]] = {
 }
 INPUTS = frozenset({"In", "Const", "InOut", "Static", "Config"})
 OUTPUTS = frozenset({"Out", "Runtime", "InOut", "Static", "Config"})
-# Usages of properties and arguments. If null violates the contract, the engine refuses an object or
-# a call that omits the value.
+# The usages of properties and arguments whose values the engine checks. If such a value is omitted
+# and the contract refuses null, the engine refuses the object or the call.
 _CHECKED = frozenset({"In", "Out", "InOut", "Const", "Standard"})
 
 
 class MemberChange(NamedTuple):
-    """A change of a member; its class is added later."""
+    """A change of a property, a method or an argument; the name of its class is added later."""
 
     rule: Rule
     member: str
@@ -47,7 +47,7 @@ class MemberChange(NamedTuple):
 
 
 def must_be_given(declaration: Declaration) -> bool:
-    """Return whether a property or an argument must be given; true if that is unknown."""
+    """Return whether users must give a property or an argument; true if this is unknown."""
     if declaration.usage not in _CHECKED or not is_null(declaration.default):
         return False
     return contracts.accepts_missing(declaration.read_contract()) is not True
@@ -56,7 +56,7 @@ def must_be_given(declaration: Declaration) -> bool:
 def compare_properties(
     old: Declaration, new: Declaration, is_subclass: IsSubclass
 ) -> Iterator[MemberChange]:
-    """Yield the changes of a property."""
+    """Yield the changes between two versions of a property."""
     subject, name, place = f"property {new.name}", new.name, new.place
     lost = sorted(_USES.get(old.usage, frozenset()) - _USES.get(new.usage, frozenset()))
     if old.usage != new.usage:
@@ -76,7 +76,7 @@ def compare_properties(
 
 
 def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterator[MemberChange]:
-    """Yield the changes of a method and its arguments."""
+    """Yield the changes between two versions of a method, and those of its arguments."""
     subject, name, place = f"method {new.name}", new.name, new.place
     if old.usage != new.usage:
         is_callable = (old.usage, new.usage) == ("Runtime", "Static") and not old.is_public
@@ -97,7 +97,10 @@ def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterat
 def compare_argument(
     old: Declaration, new: Declaration, method: str, is_subclass: IsSubclass
 ) -> Iterator[MemberChange]:
-    """Yield the changes of an argument; its position is compared elsewhere."""
+    """Yield the changes between two versions of an argument, but not those of its position.
+
+    :param method: the name of the method.
+    """
     subject, member = _subject(new, method), f"{method}.{new.name}"
     if old.usage != new.usage:
         message = f"{subject} has Usage {new.usage} instead of {old.usage}"
@@ -113,7 +116,10 @@ def compare_argument(
 
 
 def added_argument(new: Declaration, method: str) -> MemberChange:
-    """Return the finding for a new argument that is the last one."""
+    """Return the change for a new argument after all others.
+
+    :param method: the name of the method.
+    """
     subject, member = _subject(new, method), f"{method}.{new.name}"
     if must_be_given(new):
         message = f"{subject} was added and must be given"
@@ -122,13 +128,16 @@ def added_argument(new: Declaration, method: str) -> MemberChange:
 
 
 def removed_argument(old: Declaration, method: str) -> MemberChange:
-    """Return the finding for a removed argument."""
+    """Return the change for a removed argument.
+
+    :param method: the name of the method.
+    """
     message = f"{_subject(old, method)} was removed"
     return MemberChange(Rule.ARGUMENT_REMOVED, f"{method}.{old.name}", message, old.place)
 
 
 class _InputRules(NamedTuple):
-    """The rules for changes of a value that users give."""
+    """The rules that apply to changes of a value that users give."""
 
     narrowed: Rule
     widened: Rule
@@ -143,7 +152,7 @@ def _compare_values(
     is_subclass: IsSubclass,
     rules: _InputRules,
 ) -> Iterator[MemberChange]:
-    """Yield the changes of the contract, the default and the metadata."""
+    """Yield the changes of the contract, the default and the metadata of a declaration."""
     found = list(_compare_contracts(old, new, subject, is_subclass, rules))
     is_changed = found or old.usage != new.usage or frozen(old.default) != frozen(new.default)
     # If the new contract breaks callers anyway, the finding "must be given" adds nothing.
@@ -183,7 +192,7 @@ def _compare_contracts(
 def _judge(
     before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
 ) -> Iterator[tuple[Rule, str]]:
-    """Yield the rules for a changed contract, each with the end of the finding's message."""
+    """Yield the rules that a changed contract breaks, each with the end of a message."""
     is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
     lost = list(lost_keys(before, after))
     if lost:
@@ -219,7 +228,10 @@ def _compare_defaults(
 
 
 def _default_value(declaration: Declaration) -> object:
-    """Return what replaces an omitted value: the default, an empty list or mapping, or None."""
+    """Return the value that the engine takes for an omitted one.
+
+    This is the default, or an empty list or mapping if the contract is one, or None.
+    """
     if not is_null(declaration.default):
         return frozen(declaration.default)
     if isinstance(declaration.contract, yaml.SequenceNode):
@@ -249,12 +261,12 @@ def _compare_arguments(old: Method, new: Method, is_subclass: IsSubclass) -> Ite
 
 
 def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[int, Declaration]:
-    """Pair the arguments of both versions.
+    """Find the new argument for each old one.
 
-    Arguments are paired by name, ``VarArgs`` and ``KwArgs`` by usage, and renamed arguments by
-    position.
+    Arguments with the same name belong together. So do ``VarArgs`` and ``KwArgs`` with any names.
+    An argument that was renamed is found by its position.
 
-    :returns: ``id()`` of an old argument -> the new one.
+    :returns: a mapping of the ``id()`` of an old argument to the new argument.
     """
     by_name = {each.name: each for each in new}
     by_usage = {each.usage: each for each in new if each.usage != "Standard"}
@@ -277,7 +289,7 @@ def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[i
 
 
 def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Yield the findings for arguments whose order has changed."""
+    """Yield the changes for arguments that have another order now."""
     kept = set(map(id, order))
     now = [each for each in new.arguments if id(each) in kept]
     for before, after in zip(order, now, strict=True):
@@ -288,7 +300,7 @@ def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
 
 
 def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Yield the findings for new arguments; a new optional argument has to be the last."""
+    """Yield the changes for new arguments; one that can be omitted has to be after all others."""
     kept = set(map(id, order))
     following = ""
     for each in reversed(new.arguments):

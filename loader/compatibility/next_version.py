@@ -12,9 +12,10 @@ of SemVer 2:
 * 0.0.0 turns versioning off ("Developer impact"): after it, every version is enough.
 * A pre-release promises nothing yet (SemVer, item 9): after 2.0.0-rc.1, 2.0.0 is enough for every
   change, and so is a later pre-release of 2.0.0. A pre-release is enough if the version without
-  its suffix is enough: 2.0.0-rc.1 is enough where 2.0.0 is required. Otherwise suffixes have no
-  meaning for Murano.
-* Build metadata does not count.
+  its suffix is enough: 2.0.0-rc.1 is enough where 2.0.0 is required. In all other cases, suffixes
+  have no meaning for Murano.
+* Build metadata does not count, since the range ``==2.0.0`` contains every build of 2.0.0. The
+  range ``==2.0.0+b`` contains only this one.
 """
 
 import dataclasses
@@ -28,9 +29,9 @@ UNVERSIONED = Version("0.0.0")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The verdict: whether the version of a release is enough for its changes.
+    """The answer to the question whether the version of a release is enough for its changes.
 
-    :param part: the part of the version that the changes need.
+    :param part: the part of the version that the changes require to be raised.
     :param old: the version before the changes.
     :param declared: the version of the release.
     :param smallest: the smallest version that is enough.
@@ -43,7 +44,7 @@ class Verdict:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the declared version may be released."""
+        """Whether the declared version is enough for the changes."""
         if _plain(self.old) == UNVERSIONED:
             return True
         # The suffix is ignored below, so a pre-release must also be newer than the old version.
@@ -62,16 +63,29 @@ class Verdict:
         if raised is not self.part:
             reason += f" (below 1.0.0, the {raised} number stands for the {self.part} one)"
         if self.is_enough:
-            return f"version {self.declared} is enough: {reason}, at least {self.smallest}"
-        if self.is_unversioned:
-            return f"the release of these changes needs {self.smallest} or newer: {reason}"
-        return f"version {self.declared} is not enough: {reason}; use {self.smallest} or newer"
+            text = f"version {self.declared} is enough: {reason}, at least {self.smallest}"
+        elif self.is_unversioned:
+            text = f"the release of these changes needs {self.smallest} or newer: {reason}"
+        else:
+            text = f"version {self.declared} is not enough: {reason}; use {self.smallest} or newer"
+        return f"{text}{self._note_on_builds}"
+
+    @property
+    def _note_on_builds(self) -> str:
+        """A note on ranges and build metadata; empty if no version has build metadata."""
+        found = next((each for each in (self.declared, self.old) if each.build), None)
+        if found is None:
+            return ""
+        without = found.truncate("prerelease")
+        return f"; the range =={without} contains every build of {without}, =={found} only this one"
 
 
 def raised_part(old: Version, part: Part) -> Part:
-    """Return which part of an old version has to be raised.
+    """Return the part of a version number that has to be raised.
 
-    :param part: the part that the changes need; below 1.0.0, a smaller part takes its place.
+    :param old: the version before the changes.
+    :param part: the part that the changes require; below 1.0.0, the next smaller part is raised
+        instead.
     """
     if old.major or part is Part.PATCH:
         return part
@@ -79,9 +93,10 @@ def raised_part(old: Version, part: Part) -> Part:
 
 
 def smallest_version(old: Version, part: Part) -> Version:
-    """Return the smallest version that is enough after an old version.
+    """Return the smallest version that is enough for changes.
 
-    :param part: the part that the changes need.
+    :param old: the version before the changes.
+    :param part: the part that the changes require.
     """
     major, minor, patch = old.major, old.minor, old.patch
     if old.prerelease or _plain(old) == UNVERSIONED:

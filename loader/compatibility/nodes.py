@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prepare YAML nodes for a comparison: ignore the order of keys, merge mappings, write one line."""
+"""Read YAML nodes for a comparison in which the order of keys and merge keys have no effect."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import yaml
 
 from glare_murano.package import safe_yaml
 
-# Strings that are not expressions. The engine reads any other plain string as an expression, if
-# it is valid YAQL.
+# This matches strings that are not expressions. The engine reads any other plain string as an
+# expression if it is valid YAQL.
 _PLAIN = re.compile(r"[\s\w.]*\Z")
 
 # A key and its value.
@@ -19,7 +19,10 @@ Entry = tuple[yaml.Node, yaml.Node]
 
 
 def entries(node: yaml.Node | None) -> dict[str, Entry]:
-    """Return the entries of a mapping by their keys; for anything else, return no entries."""
+    """Return the entries of a mapping by key, as nodes of the key and the value.
+
+    :returns: an empty mapping if the node is missing, or is not a mapping.
+    """
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {
@@ -30,18 +33,21 @@ def entries(node: yaml.Node | None) -> dict[str, Entry]:
 
 
 def values(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
-    """Return the values of a mapping by their keys; for anything else, return no values."""
+    """Return the values of a mapping by key.
+
+    :returns: an empty mapping if the node is missing, or is not a mapping.
+    """
     return {name: value for name, (_, value) in entries(node).items()}
 
 
 def text(node: yaml.Node | None, default: str) -> str:
-    """Return a scalar as written; for anything else, return the default."""
+    """Return a scalar as it is written; if it is missing, empty, null or no scalar, the default."""
     is_written = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     return str(node.value) if node is not None and is_written and node.value else default
 
 
 def pairs(node: yaml.MappingNode) -> list[Entry]:
-    """Return the pairs of a mapping, with the pairs of merged mappings."""
+    """Return the keys and values of a mapping, including those that merge keys (``<<``) add."""
     if any(key.tag == safe_yaml.MERGE for key, _ in node.value):
         try:
             return safe_yaml.merged_pairs(node)
@@ -56,7 +62,7 @@ def is_null(node: yaml.Node | None) -> bool:
 
 
 def frozen(node: yaml.Node | None) -> Any:
-    """Return a hashable form of a node, which does not depend on the order of keys."""
+    """Return a hashable value that is equal for equal nodes, whatever the order of their keys."""
     if node is None:
         return None
     if isinstance(node, yaml.MappingNode):
@@ -70,7 +76,7 @@ def frozen(node: yaml.Node | None) -> Any:
 
 
 def is_expression(node: yaml.Node) -> bool:
-    """Return whether the engine tries to read a node as YAQL."""
+    """Return whether the engine tries to parse a node as YAQL."""
     if node.tag == safe_yaml.YAQL:
         return True
     is_plain = isinstance(node, yaml.ScalarNode) and node.tag == safe_yaml.STR and not node.style
@@ -78,7 +84,7 @@ def is_expression(node: yaml.Node) -> bool:
 
 
 def flow(node: yaml.Node) -> str:
-    """Return a YAML node as a string of one line, for messages."""
+    """Return a YAML node as one line, for messages."""
     if isinstance(node, yaml.MappingNode):
         return "{" + ", ".join(f"{flow(key)}: {flow(value)}" for key, value in pairs(node)) + "}"
     if isinstance(node, yaml.SequenceNode):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare the ranges in ``Require``, if classes of the required package are in the interface.
+"""Compare the ranges in ``Require`` of packages whose classes are in the interface.
 
-A class of a required package is in the interface if it is a base class, or if a contract uses
-it. A ``class()`` contract accepts the versions that ``Require`` allows (specification "Murano
-versioning", "Object version"). A class is not in the interface if only bodies of methods use it.
+A class of a required package is in the interface if it is a base class, or if a contract uses it.
+Then the range matters to users: a ``class()`` contract accepts the versions that ``Require`` allows
+(specification "Murano versioning", "Object version"). A class that only bodies of methods use is
+not in the interface.
 """
 
 import enum
@@ -27,9 +28,9 @@ class _Use(enum.Enum):
 
 
 def compare_ranges(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
-    """Yield the changed ranges of packages that both versions require."""
+    """Yield a change for each package that both versions require, in different ranges."""
     before, after = (each.interface.manifest.requirements for each in (old, new))
-    own_name = new.interface.manifest.full_name
+    own_name = new.interface.manifest.fqn
     changed = [
         fqn
         for fqn in before
@@ -52,8 +53,9 @@ def _rule(old: VersionSpec, new: VersionSpec, met: set[_Use]) -> Rule | None:
     if not met:
         return None
     edges = old.edges | new.edges
+    majors = {0, *(each.major for each in edges)}
     # The greatest of these major numbers represents all greater numbers.
-    majors = {0, *(each.major for each in edges), max(each.major for each in edges) + 1}
+    majors.add(max(majors) + 1)
     before, after = (
         {major for major in majors if _allows(spec, major, edges)} for spec in (old, new)
     )

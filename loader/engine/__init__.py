@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The Murano engine with packages from this loader."""
+"""Let Murano's engine load packages with this project's loader."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Adapters of this project's loader and packages to the interfaces of Murano 16."""
+"""Give this project's package loader and packages the interfaces of Murano 16."""
 
 import functools
 import logging
@@ -19,7 +19,13 @@ from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import config, errors
 from loader.counters import Counters
-from loader.engine import class_configs, credentials, error_places, parsed_classes
+from loader.engine import (
+    class_configs,
+    class_cycles,
+    credentials,
+    error_places,
+    parsed_classes,
+)
 from loader.engine.extensions import ExtensionPackage, load_extensions
 from loader.environments import pin_moves
 from loader.environments.object_model import canonical_range, object_headers, root_header
@@ -36,24 +42,27 @@ totals = Counters()
 
 
 class MuranoPackage(Protocol):
-    """The attributes of the engine's package objects that are used here."""
+    """The attributes of Murano's package objects that this module uses."""
 
     name: str
     version: Version
     classes: Collection[str]
     requirements: Mapping[str, object]
 
+    def find_class(self, name: str, search_requirements: bool = True) -> Any:
+        """Return a class that the package, or a package that it requires, defines."""
+
 
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
     """Loads packages for the engine, with the interface of Murano's loaders.
 
-    The engine parses ranges, and passes them as ``semantic_version.Spec``.
+    The engine parses a range before it passes it, as a ``semantic_version.Spec``.
 
-    :ivar warn: the function that gets each warning for the environment's owner.
+    :ivar warn: the function that is called with each warning for the environment's owner.
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano from a package loader; ``cleanup`` closes the package loader."""
+        """Make a loader for Murano from a package loader; ``cleanup`` closes the latter."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -62,7 +71,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     @classmethod
     def for_task(cls, execution_session: credentials.ExecutionSession) -> Self:
-        """Make a loader for a task of the engine, without a request to a catalogue.
+        """Make a loader for a task of the engine; no request is sent to a catalogue.
 
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
@@ -70,13 +79,15 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             session=credentials.task_session(execution_session),
             project_id=execution_session.project_id,
             region_name=CONF.home_region,
+            is_own=True,
         )
         return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
         """Load the package that an object's header names.
 
-        For a missing version, ``PackageLoader.load_object_package`` may load a near one.
+        If the version in the header is missing, ``PackageLoader.load_object_package`` may load a
+        version that is close to it.
 
         :raises NoPackageFound: if no version can be loaded.
         """
@@ -87,8 +98,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def load_requirement(
         self, requirer: PackageVersion, package_name: str, version_spec: object
     ) -> MuranoPackage:
-        """Load a package that a loaded package, or a plug-in, requires.
+        """Load a package that a loaded package, or an extension plug-in, requires.
 
+        :param requirer: the package or the plug-in that requires it.
         :param version_spec: the required range.
         :raises NoPackageFound: if no version is in the range.
         """
@@ -97,12 +109,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return self._select_or_load(package_name, spec, load)
 
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
-        """Load a package by one of its classes.
+        """Load the package that defines a class.
 
         :raises NoPackageForClassFound: if no package in the range defines the class.
         """
         spec = canonical_range(version_spec)
-        registered = self._select_registered_class(class_name, spec)
+        registered = self._select_registered(spec, lambda package: class_name in package.classes)
         if registered is not None:
             return registered
         for plugin in self._defining(class_name):
@@ -119,9 +131,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             raise _engine_error(exceptions.NoPackageForClassFound, error) from error
 
     def plan_model(self, model: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Plan the packages for all objects in a model together, before the first is loaded.
+        """Choose the packages for all objects in a model together, before the first one is loaded.
 
-        :returns: the model to load; its objects have the versions to which pins were moved.
+        If the model's header requests other versions of pinned packages, the pins are moved.
+
+        :returns: the model to load. If pins were moved, its objects have the new versions.
         :raises InvalidPins: if pins cannot be moved as the model's header requests.
         :raises LoaderError: if the catalogues cannot be queried.
         """
@@ -140,7 +154,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return model
 
     def _replace_missing_pins(self) -> None:
-        """Pin other versions for missing ones, so that an environment can be deleted."""
+        """Replace pinned versions that are missing, so that an environment can be deleted."""
         pins = self._loader.pins
         for missing, available in self._loader.find_missing_pins().items():
             if available:
@@ -154,33 +168,38 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                 )
 
     def list_subclasses(self, class_name: str, version_spec: str, package_name: str) -> Subclasses:
-        """List the subclasses of a class that a package defines.
+        """List the subclasses of a class.
 
+        :param version_spec: the range of versions for the package that defines the class.
+        :param package_name: the FQN of this package.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         return self._loader.subclasses(class_name, version_spec, package_name)
 
     def register_package(self, package: MuranoPackage) -> None:
-        """Add a package of extension classes; it is preferred to packages of the catalogues."""
+        """Add a package of extension classes, which is used before packages of the catalogues."""
         self._registered.append(package)
         requirements = {fqn: canonical_range(spec) for fqn, spec in package.requirements.items()}
         self._loader.provide(package.name, package.version, package.classes, requirements)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
-        """Replace all pins by these, a mapping of FQN -> versions."""
+        """Replace all pins.
+
+        :param fixations: a mapping of FQN to the pinned versions.
+        """
         self._loader.pins.load(fixations)
         self._imported = self._loader.pins.dump()
 
     def restore_fixation_table(self) -> None:
-        """Replace the present pins by those that were imported."""
+        """Replace the pins with those that ``import_fixation_table`` has set."""
         self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
-        """Return the pins as FQN -> versions, for Murano to store in the model."""
+        """Return a mapping of FQN to pinned versions, which Murano stores in the model."""
         return self._loader.pins.dump()
 
     def compact_fixation_table(self) -> None:
-        """Drop the pins that the task has not used."""
+        """Remove the pins that the task has not used."""
         self._loader.pins.compact()
 
     def cleanup(self) -> None:
@@ -203,7 +222,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def _select_or_load(
         self, fqn: str, spec: VersionSpec, load: Callable[[], Package]
     ) -> MuranoPackage:
-        """Return the package of a plug-in if one is in the range, else load a package."""
+        """Return the newest registered package in the range; if there is none, call ``load``."""
         registered = self._select_registered(spec, lambda package: package.name == fqn)
         if registered is not None:
             return registered
@@ -219,15 +238,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         version = spec.select(found)
         return found[version] if version is not None else None
 
-    def _select_registered_class(self, class_name: str, spec: VersionSpec) -> MuranoPackage | None:
-        return self._select_registered(spec, lambda package: class_name in package.classes)
-
     def _defining(self, class_name: str) -> Collection[MuranoPackage]:
-        """Return the packages of plug-ins that define a class."""
+        """Return the registered packages that define a class."""
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a package is the core library, and ``PackageLoader`` trusts it."""
+        """Return whether a package is the core library ``io.murano``, and is trusted as such."""
         return self._loader.is_core_library(package)
 
     def _engine_package(self, package: Package) -> "EnginePackage":
@@ -239,14 +255,21 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
 
 def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str = "") -> Exception:
-    """Return an error of the engine that has the loader's message."""
+    """Make an error of the engine with the message of a loader's error.
+
+    :param kind: the engine's class of errors.
+    :param remedy: what the user can do, for the end of the message.
+    """
     found = kind(error)
     found.args = (f"{error}{remedy}",)
     return found
 
 
 def _how_to_move(error: errors.NoSuchPackage) -> str:
-    """Return how to move the pin of a missing package; an empty string if this is impossible."""
+    """Return how to move the pin of a missing package, as the end of a message.
+
+    :returns: an empty string if the package is not pinned, or no other version is available.
+    """
     if error.pinned is None or not error.available:
         return ""
     return (
@@ -256,10 +279,10 @@ def _how_to_move(error: errors.NoSuchPackage) -> str:
 
 
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
-    """The engine's package object for a package of the loader."""
+    """The engine's package object for a package from this project's loader."""
 
     def __init__(self, loader: EnginePackageLoader, package: Package, release: Release) -> None:
-        """Make a package; its classes are parsed when the engine needs them."""
+        """Make the object; the engine parses a class of the package when it needs the class."""
         self._release = release
         # This reference keeps the loader alive: the base class has only a weak one.
         requirer = PackageVersion(package.full_name, package.version)
@@ -283,7 +306,11 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:
-        """Return the operator's values for a class, if its package may read them."""
+        """Return the values from the operator's file for a class.
+
+        :returns: an empty dictionary if the package may not read them, see
+            ``class_configs.may_read``.
+        """
         if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
         # Only the log names the file: the package must not learn that it exists.
@@ -294,8 +321,30 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             )
         return {}
 
+    def find_class(self, name: str, search_requirements: bool = True) -> Any:
+        """Find a class of the package, or of the packages that it requires.
+
+        If the package requires an older version of itself, that version is searched last, for
+        classes that this version lacks (specification "Murano versioning", section "Package
+        requirements"). Murano 16 does not search it.
+        """
+        class_cycles.check(self, name)
+        try:
+            return super().find_class(name, search_requirements)
+        except exceptions.NoClassFound:
+            if not search_requirements or self.name not in self.application_package.requirements:
+                raise
+            # This is the package itself, if it satisfies the requirement.
+            older = self._requirement_loader.load_package(self.name, self.requirements[self.name])
+            if name not in older.classes:
+                raise
+        return older.find_class(name, search_requirements=False)
+
     def _register_mpl_classes(self, data: Any, name: str) -> Any:
-        with error_places.explaining(self.application_package, name):
+        with (
+            error_places.explaining(self.application_package, name),
+            class_cycles.defining(self, name),
+        ):
             try:
                 if found := super()._register_mpl_classes(data, name):
                     return found
@@ -321,21 +370,21 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
 
 
 class PluginLoader:
-    """Murano's plug-in loader, which imports the plug-ins once."""
+    """Loads the extension plug-ins, as Murano's plug-in loader does, but only once."""
 
     @functools.cached_property
     def packages(self) -> list[ExtensionPackage]:
-        """The packages of all enabled plug-ins."""
+        """The packages of all enabled plug-ins; the first access imports the plug-ins."""
         return load_extensions(CONF.murano.enabled_plugins)
 
     def register_in_loader(self, package_loader: Any) -> None:
-        """Add the extension packages to a task's loader, which may be Murano's own."""
+        """Register the extension packages in a task's loader, which may be Murano's own."""
         for package in self.packages:
             package_loader.register_package(EngineExtension(package_loader, package))
 
 
 class _RequirementLoader:
-    """Loads the requirements of one package by the interface of Murano's loaders."""
+    """Loads the requirements of one package; Murano's package objects call it as their loader."""
 
     def __init__(self, loader: EnginePackageLoader, requirer: PackageVersion) -> None:
         self._loader = loader

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The agents' RabbitMQ servers: the operator names them, and a package gets one of them.
+"""The RabbitMQ servers of Murano's agents, which only the operator can name.
 
-In MuranoPL, a region's ``getConfig`` returns the host and the credentials, and packages can
-define regions of their own. So the engine connects with the operator's settings only.
+The engine sends messages to the agents in virtual machines through RabbitMQ. A region's
+``getConfig`` returns the server and the credentials for it, and packages can define regions of
+their own. So the engine checks what it gets from a package against the operator's settings.
 """
 
 import dataclasses
-import logging
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
@@ -18,15 +18,13 @@ from oslo_config import cfg
 from loader.engine import class_configs
 from loader.engine.destinations import Destination, ForbiddenDestination, reachable_endpoints
 
-LOG = logging.getLogger(__name__)
-
 _ENVIRONMENT = "io.murano.Environment"
 _PORT = 5672
 
 
 @dataclasses.dataclass(frozen=True)
 class AgentBroker:
-    """A RabbitMQ server, with the credentials for it."""
+    """A RabbitMQ server, with the engine's credentials for it."""
 
     destination: Destination
     login: str
@@ -38,9 +36,10 @@ class AgentBroker:
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Read settings, such as ``agentRabbitMq`` of a region, with Murano's defaults.
+        """Make a broker from settings such as ``agentRabbitMq``, with Murano's defaults.
 
-        :raises ValueError: if the settings have no host, or no valid port.
+        :param settings: a mapping, as a region's ``getConfig`` or ``[rabbitmq]`` has it.
+        :raises ValueError: if it is not a mapping, or has no host or no valid port.
         """
         if not isinstance(settings, Mapping):
             raise ValueError(
@@ -59,7 +58,10 @@ class AgentBroker:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """Return quoted arguments for Murano's client, which puts them into a URL as they are."""
+        """Return the arguments for Murano's client.
+
+        The client puts the values into a URL as they are, so they are quoted here.
+        """
         host, quote = self.destination.host, urllib.parse.quote
         return {
             "host": f"[{host}]" if ":" in host else quote(host, safe=""),
@@ -73,9 +75,10 @@ class AgentBroker:
 
 
 def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the server in ``[rabbitmq]``, and the servers in the class configs of environments.
+    """Yield the servers that the operator names.
 
-    A class config is an operator's file with values for a class, see ``class_configs``.
+    They are in the options ``[rabbitmq]``, and in the class configs of environments. A class config
+    is an operator's file with values for a class, see ``class_configs``.
 
     :raises ValueError: if a file is not valid.
     """
@@ -89,12 +92,14 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
-    """Return the RabbitMQ server to connect to for the settings that a package gives.
+    """Return the RabbitMQ server that the engine may use for the settings that a package gives.
 
-    The operator has to name a server with the same host, port, virtual host and credentials.
-    For an endpoint in ``reachable_endpoints``, the package's own settings are used.
+    If the operator names a server with the same host, port, virtual host and credentials, the
+    operator's settings are used. If the operator only lists the host and port in
+    ``reachable_endpoints``, the package's settings are used.
 
-    :raises ForbiddenDestination: if the operator names no such server.
+    :param settings: the package's ``agentRabbitMq``.
+    :raises ForbiddenDestination: if the operator does neither.
     :raises ValueError: if the settings or the operator's files are not valid.
     """
     given = AgentBroker.of(settings)
@@ -110,8 +115,8 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
     )
 
 
-def warn_if_shared(conf: cfg.ConfigOpts) -> None:
-    """Warn if agents use the same user or virtual host in RabbitMQ as Murano's services.
+def find_shared(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield a warning if agents use the same user or virtual host in RabbitMQ as Murano's services.
 
     Virtual machines get the agents' password, and every package can read it.
 
@@ -122,19 +127,16 @@ def warn_if_shared(conf: cfg.ConfigOpts) -> None:
     own = list(_of_services(conf))
     for broker in dict.fromkeys(of_operator(conf)):
         for shared in {_shared(broker, service) for service in own} - {""}:
-            LOG.warning(
-                "The agents' RabbitMQ at %s has the %s of the services: whoever knows its "
-                "password, as every package and every virtual machine does, can read and send "
-                "the messages of Murano. Give the agents a virtual host and a user of their "
-                "own, in [rabbitmq] or in the class config of %s",
-                broker.destination,
-                shared,
-                _ENVIRONMENT,
+            yield (
+                f"The agents' RabbitMQ at {broker.destination} has the {shared} of the services: "
+                f"whoever knows its password, as every package and every virtual machine does, can "
+                f"read and send the messages of Murano. Give the agents a virtual host and a user "
+                f"of their own, in [rabbitmq] or in the class config of {_ENVIRONMENT}"
             )
 
 
 def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the servers in ``transport_url``."""
+    """Yield the RabbitMQ servers in ``transport_url``, which Murano's services use."""
     url = oslo_messaging.TransportURL.parse(conf)
     for host in url.hosts if url.transport == "rabbit" else ():
         destination = Destination((host.hostname or "localhost").lower(), host.port or _PORT)
@@ -143,9 +145,9 @@ def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def _shared(broker: AgentBroker, service: AgentBroker) -> str:
-    """Return what two brokers have in common, for messages; an empty string if nothing.
+    """Return the user or virtual host that two brokers have in common; an empty string if none.
 
-    A server may have several names, so credentials are compared even if the hosts differ.
+    A server may have several names, so the credentials are compared even if the hosts differ.
     """
     is_same_host = broker.destination == service.destination
     if broker.login == service.login and (is_same_host or broker.password == service.password):

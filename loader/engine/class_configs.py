@@ -2,8 +2,9 @@
 
 """The operator's files with values for ``Usage: Config`` properties, and who may read them.
 
-The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml``
-or ``.json``. Only the name of a class selects its file, and every package can choose this name.
+The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml`` or
+``.json``. A file is found by the name of the class alone, and any package can define a class with
+this name. So ``may_read`` checks the package.
 """
 
 import json
@@ -20,11 +21,11 @@ from glare_murano.wire import Release
 
 
 def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool:
-    """Return whether a class gets the values in the operator's files.
+    """Return whether a class may get the values in the operator's files.
 
-    The package has to be public, or from the operator's directory or lock file. If the name of
-    the class is reserved, the package has to belong to a project that owns the name, or to come
-    from the operator.
+    It may if its package comes from the operator's directory or lock file. If the name of the class
+    is reserved, the package has to belong to a project that owns the name. For any other name, the
+    package has to be public.
 
     :param release: the release of the package that declares the class.
     """
@@ -37,7 +38,7 @@ def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool
 
 
 def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
-    """Yield the files for all versions of a class."""
+    """Yield the paths of the files for a class, whichever version they are for."""
     pattern = re.compile(rf"{re.escape(class_name)}(-[0-9.]+)?\.(json|yaml)")
     folder = pathlib.Path(directory)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -46,7 +47,9 @@ def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
-    """Read a file as Murano does: a document that is not a dictionary gives no values.
+    """Read the values in a file.
+
+    As in Murano, a file whose content is not a dictionary gives no values.
 
     :raises ValueError: if the file is unreadable or not valid.
     """

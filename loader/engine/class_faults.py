@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the wrong part of a class file: its line, and the reason.
+"""Find the wrong part of a class file, its line, and the reason.
 
-Murano 16 reports neither: for ``{$a: 1, $b: 2}`` in a method's body, its report is ``None``.
-Here, an error records its path through the parts of the class. The file is then parsed again,
-and the path leads to the wrong part.
+Murano 16 reports neither the part nor the reason: for ``{$a: 1, $b: 2}`` in a method's body, its
+report is ``None``. Here, an error gets a ``Trace``: the keys of the parts of the class in which it
+occurred. The file is then parsed again, and the keys lead to the line.
 """
 
 import dataclasses
@@ -31,11 +31,11 @@ _BARE = (AttributeError, IndexError, KeyError, TypeError)
 
 @dataclasses.dataclass
 class Trace:
-    """The path of an error through the parts of a class, from the outermost to the innermost.
+    """The parts of a class that contain an error, from the outermost to the innermost.
 
     :ivar document: the line where the class begins in its file; 0 if unknown.
     :ivar namespaces: Murano's resolver of the names in the class.
-    :ivar keys: the keys of the parts.
+    :ivar keys: the keys of the parts, such as ``Properties`` and ``size``.
     :ivar statements: the statement with the error, and the blocks around it.
     """
 
@@ -46,25 +46,29 @@ class Trace:
 
     @classmethod
     def of(cls, error: Exception) -> "Trace":
-        """Return the trace that an error carries; the first call adds an empty one."""
+        """Return the trace of an error; the first call adds an empty trace to the error."""
         found: Trace = error.__dict__.setdefault("_trace", cls())
         return found
 
     def enter_class(self, data: Any, namespaces: Any) -> None:
-        """Record the class that contains the error."""
+        """Record the class that contains the error.
+
+        :param data: the class as Murano's parser returns it.
+        """
         position = getattr(data, "source_file_position", None)
         self.document = position.start_line if position else 0
         self.namespaces = namespaces
 
     def enter(self, *keys: str) -> None:
-        """Record a part of the class; it contains the parts that were recorded before."""
+        """Record a part of the class that contains all parts recorded so far."""
         self.keys[:0] = keys
 
 
 def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
-    """Wrap a function of Murano, and trace its errors.
+    """Wrap a function of Murano so that errors in it get a trace.
 
-    :param note: a function that gets an error's trace, and the arguments of the wrapped function.
+    :param note: a function that records a part; it gets the error's trace, and the arguments of the
+        wrapped function.
     """
 
     @functools.wraps(function)
@@ -79,7 +83,7 @@ def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[
 
 
 def check_contract(spec: object) -> None:
-    """Refuse a string in a contract that begins with ``$`` and is not a valid expression.
+    """Refuse a contract with a string that begins with ``$`` and is not a valid expression.
 
     :raises DslContractSyntaxError: for such a string.
     """
@@ -96,7 +100,11 @@ def check_contract(spec: object) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Fault:
-    """The wrong part of a class file, and what is wrong, if this could be found."""
+    """The wrong part of a class file.
+
+    :ivar label: the keys that lead to the part, joined by dots.
+    :ivar reason: what is wrong; empty if the error's own message has to say it.
+    """
 
     line: int
     label: str
@@ -108,9 +116,11 @@ class _Fault:
 
 
 def explain(code: str | bytes, error: Exception) -> str:
-    """Return the part of a message that follows the name of the class file.
+    """Return where an error is in a class file, and why it occurs.
 
-    :returns: the line, the part of the class, and the reason, as ``:3: Properties.size: ...``.
+    :param code: the content of the file.
+    :returns: the end of a message that begins with the file's name: the line, the part of the
+        class, and the reason, as ``:3: Properties.size: ...``.
     """
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
@@ -126,7 +136,10 @@ def explain(code: str | bytes, error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of an error; if it is empty, return the error's type."""
+    """Return the message of an error; return its type if the message is empty.
+
+    For errors of Python such as ``KeyError``, the type is put in front of the message.
+    """
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, _BARE) and "prefix" not in text:
         return f"{type(error).__name__}: {text}"
@@ -154,7 +167,7 @@ def _find(nodes: list[yaml.Node], error: Exception) -> _Fault:
 
 
 def _descend(documents: list[yaml.Node], trace: Trace, message: str) -> _Fault:
-    """Follow a trace until the file lacks one of its keys."""
+    """Follow the keys of a trace through the file, until the file lacks a key."""
     node, line = documents[0], trace.document
     labels = []
     for key in trace.keys:
@@ -182,7 +195,7 @@ def _line_of_statement(node: yaml.Node, statement: object) -> int:
 
 
 def _wrong_statement(statement: object) -> str:
-    """Return what is wrong in a statement of a method's body; an empty string if unknown."""
+    """Return what is wrong with a statement in a method's body."""
     if isinstance(statement, dict):
         written = ", ".join(map(str, statement)) or "none"
         if any(isinstance(key, yaql_expression.YaqlExpression) for key in statement):
@@ -195,9 +208,10 @@ def _wrong_statement(statement: object) -> str:
 
 
 def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Fault | None:
-    """Find the wrong name in ``Name``, ``Extends`` or ``Import``.
+    """Find the name in ``Name``, ``Extends`` or ``Import`` that an error is about.
 
-    :param namespaces: None if the namespaces or the class's own name are wrong.
+    :param namespaces: the resolver of the names; None if the namespaces or the class's own name are
+        wrong.
     """
     names = namespaces or namespace_resolver.NamespaceResolver(None)
     for key in ("Extends", "Import") if namespaces else ("Name",):
@@ -216,7 +230,7 @@ def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Faul
 
 
 def _wrong_shapes(document: yaml.Node) -> Iterator[_Fault]:
-    """Yield the parts of a class that have another type than Murano expects."""
+    """Yield the parts of a class whose type is not the one that Murano expects."""
     if kind(document) not in ("nothing", "a mapping"):
         yield _Fault(line_of(document), "", f"expected a class, found {kind(document)}")
     for key, value in _pairs(document):
@@ -269,7 +283,7 @@ def _wrong_method(name: yaml.Node, value: yaml.Node) -> Iterator[_Fault]:
             yield dataclasses.replace(fault, label=f"{name.value}.{fault.label}")
 
 
-# A key of a class whose value is a mapping -> the check of this mapping's members.
+# A key of a class whose value is a mapping -> the function that checks each entry of this mapping.
 _CHECKS: Mapping[str, Callable[[yaml.Node, yaml.Node], Iterator[_Fault]]] = {
     "Namespaces": _wrong_namespace,
     "Properties": _wrong_declaration,
@@ -297,7 +311,7 @@ def _items(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _child(node: yaml.Node, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Find a key in a mapping, or in a list of mappings; return the key and its value."""
+    """Find a key in a mapping, or in a list of mappings, and return its key and value nodes."""
     pairs = (pair for part in _items(node) for pair in _pairs(part))
     return next((pair for pair in pairs if pair[0].value == key), None)
 

@@ -2,18 +2,21 @@
 
 """JSON schemas of contracts, as the specification "MuranoPL forms" describes.
 
-A schema accepts a value if the contract accepts the value unchanged. It refuses values that the
-contract converts, such as the string ``"5"`` for ``$.int()``, and values that are equal only in
-Python, such as true for 1. So a form has to send the right type.
+A schema accepts exactly the values that the contract accepts and does not convert. So it refuses
+the string ``"5"`` for ``$.int()``. It also refuses values that are equal only in Python, such as
+true for 1. A form has to send the right type.
 """
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from murano.dsl import dsl_types
+from murano.dsl import dsl_types, exceptions
 from murano.dsl.contracts import contracts
+
+from loader.engine import error_places
 
 
 def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, Any]:
@@ -28,17 +31,18 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
         schema = contracts.Contract.generate_expression_schema(contract, context, runtime_version)
         return schema if isinstance(schema, dict) else {}
     if isinstance(contract, Mapping):
-        return _dictionary(contract, context, runtime_version)
+        found: dict[str, Any] = _dictionary(contract, context, runtime_version)
+        return found
     if isinstance(contract, Sequence) and not isinstance(contract, str):
         return _array(contract, context, runtime_version)
     return {"enum": [contract]} if is_json(contract) else {}
 
 
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether the contract accepts a missing value.
+    """Return whether a contract accepts that a property has no value.
 
-    For a contract that is an expression, a missing value counts as null. For an array or a
-    dictionary, it counts as empty.
+    A missing value counts as null for a contract that is an expression. It counts as empty for an
+    array or a dictionary.
 
     :param schema: the translated contract.
     """
@@ -54,12 +58,14 @@ def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
 def _accepts_null(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type", "null")
     is_typed = "null" in ([types] if isinstance(types, str) else types)
-    is_accepted = is_typed and None in schema.get("enum", [None]) and "not" not in schema
-    return is_accepted and all(map(_accepts_null, schema.get("allOf", ())))
+    is_accepted = is_typed and None in schema.get("enum", [None])
+    refused = schema.get("not")
+    is_refused = refused is not None and _accepts_null(refused)
+    return is_accepted and not is_refused and all(map(_accepts_null, schema.get("allOf", ())))
 
 
 def is_json(value: Any) -> bool:
-    """Return whether a value can be sent as JSON; expressions and infinity cannot."""
+    """Return whether a value can be sent as JSON; an expression or infinity cannot."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and is_json(item) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -69,6 +75,7 @@ def is_json(value: Any) -> bool:
     return value is None or isinstance(value, str | bool | int)
 
 
+@functools.partial(error_places.place_in_contract, position=0)
 def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
     if not contract:
         return {"type": "object"}
@@ -76,6 +83,8 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
     required = []
     # The other keys are expressions, or for example numbers, which cannot be keys in JSON.
     names = [key for key in contract if isinstance(key, str)]
+    if sum(isinstance(key, dsl_types.YaqlExpression) for key in contract) > 1:
+        raise exceptions.DslContractSyntaxError("only one key can be an expression")
     for key, value in contract.items():
         translated = translate(value, *rest)
         if isinstance(key, str):
@@ -93,11 +102,10 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
 
 
 def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return a pattern that matches the keys that a schema accepts; None if it accepts all keys.
+    """Return a pattern that matches the accepted keys of a dictionary; None if all are accepted.
 
     :param key: the schema of the keys.
-
-    :param names: keys with contracts of their own, which the pattern must not match.
+    :param names: the keys that have contracts of their own; the pattern does not match them.
     """
     patterns = list(_patterns(key))
     if not patterns:
@@ -110,7 +118,7 @@ def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a pattern for each keyword in the schema of a key; a valid key matches all patterns."""
+    """Yield the patterns that a key has to match, one for each keyword in the schema of the key."""
     if "integer" in key.get("type", ()):
         yield "^-?[0-9]+$"
     if "pattern" in key:
@@ -124,7 +132,7 @@ def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _array(contract: Sequence[Any], *rest: Any) -> dict[str, Any]:
-    """Translate an array; one or two integers at its end bound its length."""
+    """Translate an array; the one or two integers at its end are bounds of its length."""
     bounds = 0
     while bounds < min(2, len(contract)) and isinstance(contract[-1 - bounds], int):
         bounds += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The credentials of a task: first its own token, then Murano's credentials."""
+"""The credentials of a task: the user's own token first, then those that Murano makes."""
 
 import contextlib
 from typing import Protocol
@@ -17,7 +17,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """The credentials of one task: the attributes of Murano's class that are used here."""
+    """The attributes of Murano's class for a task's credentials that are used here."""
 
     token: str
     project_id: str
@@ -25,18 +25,18 @@ class ExecutionSession(Protocol):
 
 
 class TaskToken(identity.BaseIdentityPlugin):
-    """The token of a task, which Keystone has issued to the task's user for the project.
+    """The token with which the user started the task.
 
-    For each client, Murano requests another token, with the trust or with the task's token.
-    Keystone then hashes a password, which takes longer than to look up the task's token. So
-    another token is requested only if the task's token is invalid, expires, or belongs to
-    another project.
+    Murano requests another token for each client, with the trust or with the task's token. Keystone
+    hashes a password for each such request, which takes longer than to look up the task's token. So
+    this plug-in uses the task's token. It lets Murano request another token only if Keystone
+    refuses the task's token, or if that token expires or belongs to another project.
     """
 
     def __init__(self, token: str, project_id: str, renewing: identity.BaseIdentityPlugin) -> None:
         """Make the plug-in; no request is sent.
 
-        :param renewing: Murano's credentials for the task.
+        :param renewing: the credentials with which Murano requests another token.
         """
         super().__init__(renewing.auth_url)
         self._token: str | None = token
@@ -44,7 +44,11 @@ class TaskToken(identity.BaseIdentityPlugin):
         self._renewing = renewing
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return the task's token with its catalogue of services; later calls get another token."""
+        """Return the task's token with its catalogue of services.
+
+        keystoneauth calls this method again when the token expires or is refused. Then, and if the
+        first call cannot use the task's token, Murano requests another token.
+        """
         token, self._token = self._token, None
         if token is not None:
             with contextlib.suppress(ksa_exceptions.HTTPClientError):
@@ -54,7 +58,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         return self._renewing.get_auth_ref(session)
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return the identity of Murano's credentials."""
+        """Return what identifies the credentials in keystoneauth's cache."""
         return self._renewing.get_cache_id_elements()
 
     def _described(self, token: str, session: ksa_session.Session) -> access.AccessInfo:
@@ -66,19 +70,20 @@ class TaskToken(identity.BaseIdentityPlugin):
 
 
 class ForbiddenTrust(Exception):
-    """A trust belongs to another project than its environment does."""
+    """The trust in an environment's model belongs to another project than the environment."""
 
 
 class EnvironmentTrust(identity.BaseIdentityPlugin):
-    """Credentials from a trust; the trust has to belong to the environment's project.
+    """Credentials from a trust, which has to belong to the environment's project.
 
-    The id of the trust is in the environment's model. Keystone would let Murano's account use
-    every trust that any user has made for this account.
+    The environment's model has the trust's id, and a tenant could write another id there. Keystone
+    would accept every trust that any user has made for Murano's account.
     """
 
     def __init__(self, trust: identity.BaseIdentityPlugin, project_id: str | None) -> None:
         """Make the plug-in; no request is sent.
 
+        :param trust: the credentials that Murano has made for the trust.
         :param project_id: the project that owns the environment.
         """
         super().__init__(trust.auth_url)
@@ -100,13 +105,14 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         return found
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return the identity of the trust."""
+        """Return what identifies the trust in keystoneauth's cache."""
         return self._trust.get_cache_id_elements()
 
 
 def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
-    """Return a session for the task's project; catalogues add their own TLS options.
+    """Return a session for the task's project.
 
+    :returns: a session without TLS options; each catalogue has its own.
     :raises CatalogError: if an option of ``[murano_auth]`` is invalid.
     """
     if CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts and ports that packages can make the engine connect to.
+"""The hosts and ports to which the engine may connect for a package.
 
-They are checked when a connection is made. Host names are compared as they are written, before
-DNS resolves them.
+They are checked when a connection is made. Host names are compared as they are written; they are
+not looked up in DNS.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from oslo_config import cfg
 from requests import adapters
 
 _PORTS = {"http": 80, "https": 443}
-# Options whose endpoint replaces the one in the catalogue of services.
+# The options with a service's URL, which replaces the URL in Keystone's catalogue of services.
 _URLS = (
     ("murano_auth", "www_authenticate_uri"),
     ("keystone_authtoken", "www_authenticate_uri"),
@@ -27,12 +27,12 @@ _URLS = (
 
 
 class ForbiddenDestination(Exception):
-    """A package requests a connection that the operator has not allowed."""
+    """A package needs a connection that the operator has not allowed."""
 
     def __init__(self, destination: "Destination | str", allowed: str) -> None:
         """Make the error.
 
-        :param allowed: the allowed destination, as a part of a sentence.
+        :param allowed: which destinations are allowed, as the end of the sentence "it is not ...".
         """
         super().__init__(
             f"the engine does not connect to {destination} for a package: it is not {allowed}; "
@@ -42,7 +42,7 @@ class ForbiddenDestination(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Destination:
-    """A host, as it was written, and a port."""
+    """A host and a port; the host is kept as it was written."""
 
     host: str
     port: int
@@ -64,21 +64,25 @@ class Destination:
 
 
 class CheckedAdapter(adapters.BaseAdapter):
-    """An adapter of ``requests`` that connects to allowed destinations only, also if redirected."""
+    """An adapter of ``requests`` that refuses destinations that are not allowed.
+
+    It checks each request, also those that follow a redirection.
+    """
 
     def __init__(
         self, inner: adapters.BaseAdapter, allowed: Callable[[], Collection[Destination]]
     ) -> None:
-        """Make an adapter that checks destinations, and lets another adapter connect.
+        """Make an adapter that checks destinations, and sends requests with another adapter.
 
-        :param allowed: a function that returns the allowed destinations for each request.
+        :param inner: the adapter that sends the requests.
+        :param allowed: a function that returns the allowed destinations; each request calls it.
         """
         super().__init__()
         self._inner = inner
         self._allowed = allowed
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
-        """Send a request.
+        """Send a request, if its destination is allowed.
 
         :raises ForbiddenDestination: if the request's host and port are not allowed.
         """
@@ -101,9 +105,11 @@ def restrict(session: requests.Session, allowed: Callable[[], Collection[Destina
 
 
 def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
-    """Return where HTTP clients may connect: to the endpoints in the options and in a token.
+    """Return the destinations to which HTTP clients may connect.
 
-    :param auth: the credentials; without a token yet, only Keystone's endpoint is known.
+    These are the endpoints in the options and in the token's catalogue of services.
+
+    :param auth: the credentials; before they have a token, only Keystone's endpoint is known.
     """
     found = reachable_endpoints(conf)
     for group, option in _URLS:
@@ -116,9 +122,9 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 
 
 def reachable_endpoints(conf: cfg.ConfigOpts) -> set[Destination]:
-    """Return the destinations that the operator allows packages to reach.
+    """Return the destinations in the option ``[engine] reachable_endpoints``.
 
-    :raises ValueError: if one of them is not a host with a port; the message names the option.
+    :raises ValueError: if an entry is not a host with a port; the message names the option.
     """
     return {_of_option(text) for text in conf.engine.reachable_endpoints}
 

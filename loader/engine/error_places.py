@@ -2,15 +2,16 @@
 
 """The places of errors in packages: the package, its version, the file and the line.
 
-Murano 16 reports an error in a class without the file. Here, the place is added to Murano's
-errors. Valid packages stay valid, with one exception: a string in a contract that begins with
-``$`` and is not a valid expression is an error. Murano takes it as a constant, and refuses every
-other value.
+For an error in a class, Murano 16 does not report the file. This module adds the place to Murano's
+errors. Packages that Murano accepts stay valid, with one exception: a string in a contract that
+begins with ``$`` and is not a valid expression. Here, it is an error. Murano takes it as a
+constant, and refuses every other value.
 """
 
 import contextlib
 import functools
 import pathlib
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -38,11 +39,12 @@ _CONTRACT_ERRORS = (
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors that a contract or a default, or a function that it calls, raises for some values.
+# Errors that depend on the value: a contract, a default, or a function that one calls raises them.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,
     exceptions.NoObjectFoundError,
+    re.error,
     yaql_exceptions.ResolutionError,
 )
 
@@ -52,14 +54,18 @@ class InvalidClass(GlareMuranoError):
 
 
 class ClassFile(str):
-    """The name of a class file, such as ``org.example.App 1.2.0: Classes/App.yaml``.
+    """The name of a class file in messages, such as ``org.example.App 1.2.0: Classes/App.yaml``.
 
-    Murano keeps this name with every expression, and shows it in stack traces.
+    It takes the place of the file's path: Murano keeps it with every expression, and shows it in
+    stack traces.
     """
 
     @classmethod
     def of(cls, package: Package, path: str) -> Self:
-        """Return the name for a file; its path may be absolute, or relative to the package."""
+        """Return the name for a file.
+
+        :param path: the path, absolute or relative to the package.
+        """
         file = path_in_package(package, path)
         return cls(f"{package.full_name} {package.version}: {file}")
 
@@ -72,10 +78,10 @@ def read_class(package: Package, name: str) -> tuple[bytes, ClassFile]:
 
 @contextlib.contextmanager
 def explaining(package: Package, name: str) -> Iterator[None]:
-    """Explain errors that occur while a class is loaded.
+    """Replace errors that occur in the block, while a class is loaded, by errors with their place.
 
-    :raises InvalidClass: for an error in the class; errors from catalogues and archives, and
-        errors about missing packages, are raised unchanged.
+    :raises InvalidClass: for an error in the class. Errors from catalogues and archives, and errors
+        about missing packages, are raised unchanged.
     """
     try:
         yield
@@ -90,9 +96,9 @@ def explaining(package: Package, name: str) -> Iterator[None]:
 
 
 def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """Wrap a function that evaluates contracts, so that its errors name the contract's place.
+    """Wrap a function that evaluates contracts, so that its errors name the line of the contract.
 
-    :param position: which argument of the function is the contract, or its expression.
+    :param position: the number of the function's argument that is the contract, or its expression.
     """
 
     @functools.wraps(function)
@@ -117,15 +123,18 @@ def place_in_contract(function: Callable[..., Any], position: int) -> Callable[.
 
 
 def name_place(error: Exception) -> None:
-    """Put the place of a run-time error in front of its message."""
+    """Put the place of a run-time error in front of its message.
+
+    :param error: any error; only an error of MuranoPL is changed.
+    """
     if isinstance(error, dsl_exception.MuranoPlException) and (frames := _frames(error)):
         error.args = (f"{_place(frames[-1]['location'])}: {error}",)
 
 
 def in_frame(frame: FrameType | None) -> str:
-    """Return the innermost place in a class that a Python frame evaluates, and the class.
+    """Return which line of a package a Python frame, or one of its callers, evaluates.
 
-    A place in the core library is returned only if no other package has called the library.
+    This is the innermost line outside the core library. If there is none, it is the innermost line.
 
     :returns: a string such as ``org.example.App 1.2.0: Classes/App.yaml:7: class
         org.example.App:``; an empty string if no package is evaluated.
@@ -139,7 +148,7 @@ def in_frame(frame: FrameType | None) -> str:
 
 
 def _places(frame: FrameType | None) -> Iterator[str]:
-    """Yield the places in classes that a Python frame and its callers evaluate."""
+    """Yield the lines of classes that a frame and its callers evaluate, the innermost first."""
     place = ""
     while frame is not None:
         if (context := _context(frame)) is not None:
@@ -157,16 +166,17 @@ def _places(frame: FrameType | None) -> Iterator[str]:
 
 
 def lines(error: Any) -> list[str]:
-    """Return a run-time error's stack trace as lines in classes, the outermost first."""
+    """Return the stack trace of a run-time error as lines of class files, the outermost first."""
     return [stack_trace.format_frame(frame, "  ") for frame in _frames(error)]
 
 
 def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
-    """Return frames as ``inspect.trace`` does, also those without a source.
+    """Return the frames of the current exception, as ``inspect.trace`` does for Murano.
 
-    Python's own modules such as ``<frozen abc>`` have no source, and a recursion may end in one
-    of them. A recursion may have thousands of frames, and Murano checks each frame by a contract,
-    which takes long. So only the innermost frames are returned.
+    Unlike that function, it also returns frames without source code. A recursion may end in such a
+    frame, for example in Python's own module ``<frozen abc>``. Only the innermost frames are
+    returned: a recursion may have thousands, and it takes Murano long to check each of them by a
+    contract.
     """
     return [
         (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])
@@ -175,7 +185,7 @@ def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
 
 
 def path_in_trace(path: str) -> str:
-    """Return a path for a stack trace: the name of a class file, or an absolute path."""
+    """Return how a stack trace shows a path: the name of a class file, or the absolute path."""
     return path if isinstance(path, ClassFile) else str(pathlib.Path(path).absolute())
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Extension plug-ins: classes written in Python, which form packages.
+"""Extension plug-ins: classes written in Python, which packages can use like MuranoPL classes.
 
-A Python distribution registers classes in the entry-point group
-``io.murano.extensions``, each under the name of a MuranoPL class. Together they are one
-package with the distribution's name and version (specification "Murano versioning",
-section "Murano packages versioning"). A class can add requirements to the package, by its
-attribute ``murano_requirements``, a mapping of FQN to range. This module does not import Murano.
+A Python distribution registers its classes in the entry-point group ``io.murano.extensions``, each
+under the name of a MuranoPL class. All classes of a distribution form one package, which has the
+distribution's name and version (specification "Murano versioning", section "Murano packages
+versioning"). A class can add requirements to this package with its attribute
+``murano_requirements``, a mapping of FQN to range. This module does not import Murano.
 """
 
 import collections
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from packaging import version as pep440
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package.manifest import check_fqn
 from loader import entry_points
 
 LOG = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ NAMESPACE = "io.murano.extensions"
 
 @dataclasses.dataclass(frozen=True)
 class ExtensionPackage:
-    """The extension classes of one Python distribution.
+    """The extension classes of one Python distribution, as a package.
 
     :param name: the distribution's name.
     :param version: the distribution's version, as SemVer.
-    :param classes: name of a MuranoPL class -> the Python class.
-    :param requirements: FQN of a required package -> range.
+    :param classes: a mapping of MuranoPL class names to Python classes.
+    :param requirements: a mapping of the FQNs of required packages to ranges.
     """
 
     name: str
@@ -44,10 +44,10 @@ class ExtensionPackage:
 
 
 def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPackage]:
-    """Import the installed extension plug-ins.
+    """Import the installed extension plug-ins, and return their packages.
 
-    A warning is logged for plug-ins that cannot be imported, invalid class names, and classes
-    that two distributions define. They are left out.
+    Plug-ins that cannot be imported, classes with invalid names, and classes that two distributions
+    define are left out. A warning is logged for each.
 
     :param enabled: the distributions whose plug-ins may be used; None means all.
     """
@@ -74,12 +74,12 @@ def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPac
 
 
 def to_semver(python_version: str) -> Version:
-    """Translate a Python distribution's version to SemVer.
+    """Translate the version of a Python distribution to SemVer.
 
     ``1.2`` becomes 1.2.0. A pre-release or development release such as ``1.2rc1`` becomes the
     pre-release 1.2.0-rc.1. Parts that SemVer does not have become build metadata.
 
-    :raises InvalidVersion: if it is not a valid version for a distribution.
+    :raises InvalidVersion: if the version is valid neither in Python nor in SemVer.
     """
     try:
         found = pep440.Version(python_version)
@@ -100,9 +100,12 @@ def to_semver(python_version: str) -> Version:
 
 
 def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
-    """Import a class, and call its ``init_plugin`` as Murano does; None if either fails."""
+    """Import a class, and call its ``init_plugin`` as Murano does.
+
+    :returns: None if one of them fails; this is logged.
+    """
     try:
-        check_full_name(entry_point.name)
+        check_fqn(entry_point.name)
         python_class: type = entry_point.load()
         initialize = getattr(python_class, "init_plugin", None)
         if inspect.ismethod(initialize) and initialize.__self__ is python_class:
@@ -116,7 +119,7 @@ def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
 
 
 def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:
-    """Return the ranges that satisfy the requirements of all classes."""
+    """Return the range of each required package; the ranges of several classes are joined."""
     ranges: dict[str, dict[str, None]] = collections.defaultdict(dict)
     for python_class in classes:
         for fqn, written in getattr(python_class, "murano_requirements", {}).items():

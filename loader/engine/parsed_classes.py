@@ -2,12 +2,12 @@
 
 """Parsed class files, which a process keeps in memory for its later tasks.
 
-Murano 16 parses all classes again in each task, with a YAML parser in Python. In a deployment of
-20 packages this takes a fifth of the engine's processor time: 170 of 870 ms. To copy the same
-classes takes less than 5 ms.
+Murano 16 parses all classes again in each task, with a YAML parser written in Python. In a
+deployment of 20 packages, this takes a fifth of the engine's processor time: 170 of 870 ms. A copy
+of the same parsed classes takes less than 5 ms.
 
-The cache finds a parsed class by its code. A task gets it only after the task has read the same
-code from a package that its project can use. So no class reaches another project.
+The key of a parsed class contains its code. So a task gets a parsed class only if it has read the
+same code from a package that its project can use. No class reaches another project.
 """
 
 import contextlib
@@ -27,7 +27,8 @@ from loader.engine.error_places import ClassFile
 # In bytes. All class files in Murano's source distribution, parsed, take a ninth of it.
 _MAX_SIZE = 32 * 1024**2
 
-# The bytes for an expression, and for each of its characters, measured with the core library.
+# The bytes that a parsed expression takes, and those for each of its characters. They were
+# measured with the core library.
 _EXPRESSION = 700
 _CHARACTER = 30
 
@@ -35,12 +36,12 @@ _Key = tuple[Version, ClassFile, str | bytes]
 
 
 class ParsedClasses:
-    """A cache of parsed class files, which drops the least recently used ones."""
+    """A cache of parsed class files, which drops the least recently used files."""
 
     def __init__(self, max_size: int = _MAX_SIZE) -> None:
         """Make an empty cache.
 
-        :param max_size: the estimated memory, in bytes, that all kept classes may take.
+        :param max_size: how many bytes all kept classes may take; their memory is estimated.
         """
         self._kept: cachetools.LRUCache[_Key, _ParsedClass] = cachetools.LRUCache(
             max_size, operator.attrgetter("size")
@@ -48,17 +49,17 @@ class ParsedClasses:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return the number of kept class files."""
+        """Return the number of class files in the cache."""
         return len(self._kept)
 
     def parse(self, code: str | bytes, file: ClassFile, runtime_version: Version) -> Any:
-        """Return the documents in a class file, as Murano parses them.
+        """Return the documents in a class file, as Murano's parser returns them.
 
-        The mappings and lists belong to the caller: Murano changes some of them. Expressions
-        are shared, since nothing changes them.
+        Each call returns new mappings and lists, since Murano changes some of them. Expressions are
+        shared between calls, since nothing changes them.
 
-        :param file: the name of the file, which the positions of all parts contain.
-        :param runtime_version: the version of MuranoPL, which decides how expressions are read.
+        :param file: the name of the file; the positions of all parts contain it.
+        :param runtime_version: the version of MuranoPL, which decides how expressions are parsed.
         :raises Exception: what Murano's parser raises; then the file is not kept.
         """
         key = (runtime_version, file, code)
@@ -75,11 +76,14 @@ class ParsedClasses:
 
 
 class _Mapping(dict[Any, Any]):
-    """A mapping with its position in the file; Murano's own class cannot be imported."""
+    """A mapping with its position in the file; Murano defines its own class inside a function."""
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles mappings and lists, and writes expressions as numbers."""
+    """Pickles mappings and lists, but not the expressions in them.
+
+    :ivar expressions: the expressions; each is pickled as its index in this list.
+    """
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -107,7 +111,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _ParsedClass:
-    """A class file: its pickled mappings and lists, and its expressions.
+    """A class file in the cache: its pickled mappings and lists, and its expressions.
 
     :ivar size: the estimated memory that it takes, in bytes.
     """

@@ -2,9 +2,10 @@
 
 """The queue of RabbitMQ from which murano-api takes the results of tasks.
 
-When murano-api starts, it declares the queue by its own configuration, and the engine declares
-the exchange. RabbitMQ refuses a second declaration that differs from the first. oslo.messaging
-then uses the existing queue, even one that is lost when RabbitMQ restarts.
+When murano-api starts, it declares the queue with the options in its own configuration. The engine
+declares the exchange with the options in its configuration. If an exchange or a queue exists,
+RabbitMQ refuses a declaration with other options. oslo.messaging ignores this, and uses the
+existing queue, even if RabbitMQ loses this queue when it restarts.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ LOG = logging.getLogger(__name__)
 _EXCHANGE = "murano"
 _QUEUE = "results"
 _GROUP = "[oslo_messaging_rabbit]"
-# The argument of a declaration -> the options that set it.
+# An argument of a declaration -> the option that sets it.
 _OPTIONS = {
     "durable": "amqp_durable_queues (or rabbit_quorum_queue, which includes it)",
     "auto_delete": "amqp_auto_delete",
@@ -42,7 +43,7 @@ _DIFFERENCE = re.compile(
     r"in vhost '(?P<vhost>[^']*)': received (?P<configured>.*) but current is (?P<existing>.*)"
 )
 
-# The errors of a connection to RabbitMQ.
+# The errors that a connection to RabbitMQ may raise.
 FAILURES = (
     amqp_exceptions.AMQPError,
     kombu_exceptions.KombuError,
@@ -52,16 +53,16 @@ FAILURES = (
 
 
 class OtherDeclaration(Exception):
-    """The existing exchange or queue was declared with other options than the engine's."""
+    """The exchange or the queue exists, and was declared with other options than the engine's."""
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Check that the exchange and the queue, if they exist, have the engine's options.
+    """Check that the exchange and the queue have the engine's options, if they exist.
 
-    A queue that is missing or not durable is logged. If RabbitMQ is down, a warning is logged,
-    since the declarations cannot be compared.
+    If the queue is missing or not durable, this is logged. If RabbitMQ is down, the declarations
+    cannot be compared, and a warning is logged.
 
-    :raises OtherDeclaration: if they were declared with other options.
+    :raises OtherDeclaration: if one of them was declared with other options.
     """
     try:
         with _connection(conf) as connection:
@@ -79,7 +80,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 def declare(conf: cfg.ConfigOpts) -> None:
     """Declare the exchange and the queue as murano-api does, with the engine's options.
 
-    :raises OtherDeclaration: if they exist, and were declared with other options.
+    :raises OtherDeclaration: if one of them exists, and was declared with other options.
     """
     with _connection(conf) as connection, _naming_options():
         if connection is not None:
@@ -87,7 +88,7 @@ def declare(conf: cfg.ConfigOpts) -> None:
 
 
 class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
-    """A connection of oslo.messaging that records a declaration instead of sending it.
+    """A connection of oslo.messaging that records the declaration of a queue, and does not send it.
 
     :ivar declaration: the queue, with its exchange.
     """
@@ -107,7 +108,10 @@ class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _connection(conf: cfg.ConfigOpts) -> Iterator[_Connection | None]:
-    """Connect to RabbitMQ, with two attempts; yield None if oslo.messaging has another driver."""
+    """Connect to RabbitMQ, with two attempts.
+
+    The block gets None if oslo.messaging uses another message broker.
+    """
     transport = oslo_messaging.get_rpc_transport(conf)
     driver = transport._driver
     if not isinstance(driver, impl_rabbit.RabbitDriver):
@@ -137,8 +141,9 @@ def _check(connection: _Connection) -> None:
 
 
 def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
-    """Return whether an exchange or a queue exists, and check its declaration.
+    """Return whether an exchange or a queue exists; if it does, compare its options.
 
+    :param declare: the function that declares it.
     :raises OtherDeclaration: if it was declared with other options.
     """
     try:
@@ -153,7 +158,7 @@ def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
 
 @contextlib.contextmanager
 def _naming_options() -> Iterator[None]:
-    """Name the option that differs if RabbitMQ refuses a declaration."""
+    """If RabbitMQ refuses a declaration in the block, raise an error that names the option."""
     try:
         yield
     except amqp_exceptions.PreconditionFailed as error:

@@ -15,26 +15,28 @@ from loader.engine import result_queue, tasks
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
 
-# The seconds between attempts.
+# The seconds between attempts to send a result: the first three pauses, and all later ones.
 _FIRST_WAITS = (0.5, 1, 2)
 _WAIT = 5
 _NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)
 
 
 class ResultSender:
-    """Sends results, and keeps each until a queue has it."""
+    """Sends the results of tasks to murano-api, and keeps each result until a queue has it."""
 
     def __init__(self) -> None:
         self._unsent: list[str] = []
 
     def send(self, client: oslo_messaging.RPCClient, result: Any, environment_id: str) -> None:
-        """Send a result, and return when a queue has it.
+        """Send a result to murano-api, and return when a queue has it.
 
-        RabbitMQ returns a message that reaches no queue, and confirms any other. If RabbitMQ is
-        down, oslo.messaging itself waits for it. When the engine stops, the sender declares the
-        queue, and the result waits there for murano-api.
+        RabbitMQ returns a message that reaches no queue, and confirms any other. Until it confirms
+        the message, the sender repeats it. If RabbitMQ is down, oslo.messaging itself waits for it.
+        When the engine stops, the sender declares the queue, so that the result waits there for
+        murano-api.
 
         :param client: the client that calls murano-api.
+        :param environment_id: the environment whose task has ended.
         """
         options = oslo_messaging.TransportOptions(at_least_once=True)
         cast = client.prepare(transport_options=options).cast
@@ -51,7 +53,7 @@ class ResultSender:
             self._unsent.remove(environment_id)
 
     def report_unsent(self) -> None:
-        """Log the results that no queue has when the process ends."""
+        """Log each result that no queue has; this is called when the process ends."""
         for environment_id in self._unsent:
             LOG.error(
                 "The result for environment %s is lost: RabbitMQ did not take it before the "
@@ -63,10 +65,12 @@ class ResultSender:
 
 
 def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
-    """Wait until the next attempt; declare the queue if the engine stops.
+    """Wait for the next attempt; if the engine is stopping, declare the queue instead.
 
-    While the engine runs, the result is safer in the engine's memory than in a queue: RabbitMQ may
-    lose the queue when it restarts.
+    While the engine runs, a result is safer in the engine's memory than in a queue that the engine
+    declares: RabbitMQ may lose this queue when it restarts.
+
+    :param error: why the last attempt failed, for the log.
     """
     reason: object = error
     if isinstance(error, oslo_messaging.MessageUndeliverable):

@@ -2,12 +2,13 @@
 
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
-This module changes how the launchers of oslo.service react to signals. Unchanged, they end
-running tasks without a result. A single process does so at SIGINT or a second SIGTERM, workers
-at any of these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+Without this module, a stop ends running tasks, and their results are lost. The launchers of
+oslo.service do so at signals: a single process at SIGINT or a second SIGTERM, workers at any of
+these signals. Murano's ``EngineService.stop`` does not wait for tasks either. This module changes
+what the launchers and the service do.
 
-A package may block the process when the signal comes. So the signal's handler itself starts the
-kernel's alarm, which ends the process in any case. Green threads do everything else, after the
+A package may block the process when a signal arrives. So the signal's handler itself starts the
+kernel's alarm, which ends the process in any case. The rest is done by green threads, after the
 watchdog has interrupted the package.
 """
 
@@ -31,7 +32,8 @@ from loader.engine import results, tasks, watchdog
 
 LOG = logging.getLogger(__name__)
 
-# The seconds after graceful_stop_seconds: to interrupt and report tasks, then to end the process.
+# How many seconds follow graceful_stop_seconds: first to interrupt and report tasks, then to end
+# the process.
 _REPORT_SECONDS = 15
 _EXIT_SECONDS = 5
 # A task may wait again while it ends, for example in a Finally block.
@@ -42,7 +44,10 @@ _WAITS = ("do_poll", "do_sleep")
 
 
 def serve(conf: cfg.ConfigOpts) -> None:
-    """Run the service until it is stopped; the options are registered and checked."""
+    """Run the service until it is stopped.
+
+    :param conf: the options, which are registered and checked.
+    """
     workers = conf.engine.engine_workers or processutils.get_worker_count()
     launcher = (_OneProcess if workers == 1 else _Workers)(conf, restart_method="mutate")
     conf.set_override("graceful_shutdown_timeout", longest_stop(conf))
@@ -52,24 +57,24 @@ def serve(conf: cfg.ConfigOpts) -> None:
 
 
 def freeze_startup() -> None:
-    """Exclude from garbage collections what the process has loaded so far.
+    """Exclude all objects that the process has made so far from garbage collections.
 
-    Murano 16 collects garbage in each task, to find objects that nothing uses any more. Python
-    then also walks through all modules, which takes 90 ms in each task. Workers inherit the
-    exclusion.
+    Murano 16 collects garbage in each task, to find objects that nothing uses any more. Python then
+    also checks the objects of all modules, which takes 90 ms in each task. Worker processes inherit
+    the exclusion.
     """
     gc.collect()
     gc.freeze()
 
 
 def longest_stop(conf: cfg.ConfigOpts) -> int:
-    """Return how many seconds a stop may take, before SIGALRM ends the process."""
+    """Return the seconds that a stop may take; after them, SIGALRM ends the process."""
     seconds: float = conf.engine.graceful_stop_seconds
     return math.ceil(seconds) + _REPORT_SECONDS + _EXIT_SECONDS
 
 
 class EngineService(engine.EngineService):  # type: ignore[misc]
-    """Murano's service, which waits for its tasks when it stops."""
+    """Murano's service; when it stops, it waits for its tasks."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
@@ -80,12 +85,12 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         self._ending: Any = None
 
     def start(self) -> None:
-        """Start to take tasks, and watch them; a worker calls this in its own process."""
+        """Receive tasks, and watch them; each worker calls this in its own process."""
         self._watchdog.start()
         super().start()
 
     def stop(self, graceful: bool = False) -> None:
-        """Wait for the running tasks; interrupt and report tasks that take too long."""
+        """Wait until the running tasks have ended; interrupt and report those that take long."""
         # The parent process of workers has no server.
         if self.server is not None:
             if self._ending is None:
@@ -94,7 +99,7 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         service.Service.stop(self, graceful)
 
     def hurry(self) -> None:
-        """Interrupt the running tasks as soon as the service stops."""
+        """Make the next ``stop`` interrupt the running tasks at once."""
         self._seconds = 0
 
     def _end(self) -> None:
@@ -126,17 +131,20 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
 
 
 def start_alarm_with_signals(seconds: int) -> None:
-    """Start the alarm when a signal to stop arrives; the kernel then ends the process in time.
+    """Let each signal that stops the service also start the kernel's alarm.
 
-    Python calls a handler between two bytecodes of the main thread, whichever green thread
-    runs. The handlers of oslo.service only create a green thread.
+    The alarm ends the process in any case. The handlers of oslo.service only create a green thread,
+    which does not run while a package blocks the process. Python calls the handler here between two
+    bytecodes of the main thread, whichever green thread runs.
+
+    :param seconds: how long the process may take to end.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _StartAlarm(seconds, signal.getsignal(number)))
 
 
 class _StartAlarm:
-    """A signal handler that starts the alarm, and then calls another handler."""
+    """A handler of signals that starts the kernel's alarm, and then calls another handler."""
 
     def __init__(self, seconds: int, handle: Any) -> None:
         self._seconds = seconds

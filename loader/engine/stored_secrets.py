@@ -16,11 +16,11 @@ from oslo_config import cfg
 
 
 class SecretsDisabled(Exception):
-    """The operator lets no package read secrets; the message says what has to change."""
+    """No package may read secrets; the message says which option the operator has to change."""
 
 
 class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
-    """A client of Barbican that uses a given session, instead of one that castellan makes."""
+    """A client of Barbican that uses the session it gets; castellan's client makes its own."""
 
     def _get_barbican_client(self, context: Any) -> Any:
         context.verify = self._verify
@@ -30,7 +30,7 @@ class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
 
 
 def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
-    """Check that packages may read secrets, and that an id is valid.
+    """Check that packages may read secrets, and that the id of a secret is valid.
 
     :raises SecretsDisabled: if packages may not read secrets.
     :raises ValueError: if the id is not valid.
@@ -47,7 +47,9 @@ def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
 
 
 def manager(conf: cfg.ConfigOpts) -> TaskSecrets:
-    """Return Barbican's client; other key managers of castellan use the engine's credentials.
+    """Return a client of Barbican.
+
+    castellan's other key managers read secrets with the engine's credentials, so they are refused.
 
     :raises SecretsDisabled: if the operator has chosen another key manager.
     """
@@ -60,9 +62,9 @@ def manager(conf: cfg.ConfigOpts) -> TaskSecrets:
 
 
 def task_session() -> ksa_session.Session:
-    """Return a session with the token of the task.
+    """Return a session with the token of the running task.
 
-    :raises AuthTypeInvalidError: in a static action, which has no environment.
+    :raises AuthTypeInvalidError: if no task of an environment runs, as in a static action.
     """
     task = helpers.get_execution_session()
     if task is None or task.token is None:

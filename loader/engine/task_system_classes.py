@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""System classes that act for the running task's environment, and for no other.
+"""System classes that act only for the environment of the running task.
 
-Murano's own classes let the package choose the environment, or its id.
+With Murano's own classes, a package can choose the environment, or its id.
 """
 
 import logging
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ForbiddenQueue(Exception):
-    """A package sends to an agent whose host is not in the task's environment."""
+    """A package sends a message to an agent whose host is not in the task's environment."""
 
     def __init__(self, queue: str, environment_id: str | None) -> None:
         owner = f"environment {environment_id}" if environment_id else "a task of an environment"
@@ -31,7 +31,7 @@ def environment_id() -> str | None:
 
 
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
-    """Reports for the task's environment, whatever object is given; not in a static action."""
+    """Reports to the task's environment, whichever object it gets; in a static action, to none."""
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment_id() or "")
@@ -44,7 +44,7 @@ class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
 
 
 class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: ignore[misc]
-    """Counts the instances of the task's environment; none in a static action."""
+    """Counts the instances of the task's environment; in a static action, it counts none."""
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)
@@ -60,10 +60,11 @@ class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: i
 
 
 class TaskAgent(agent.Agent):  # type: ignore[misc]
-    """Sends to the agents of the task's environment.
+    """Sends messages only to the agents of the task's environment.
 
-    The name of a queue consists of the environment's id and the host's id in the model, and a
-    package can choose ids.
+    The name of an agent's queue consists of the environment's id and the id of the host in the
+    model. A package can choose such ids. So the name is compared with the id of the task's
+    environment.
     """
 
     def _send(self, *arguments: Any) -> Any:

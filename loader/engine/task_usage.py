@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit what one task uses: nested calls, iterations, green threads, messages.
+"""Limit what one task uses: nested calls, iterations, green threads, messages, memory of its model.
 
-``yaql_quota`` limits the size of values.
+``yaql_quota`` limits the size of single values.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from loader.engine.yaql_quota import LimitExceeded
 RECURSION_LIMIT = 2000
 # A call of MuranoPL takes 40 frames of Python. The remaining 300 are kept to report the error.
 _MAX_FRAMES = RECURSION_LIMIT - 300
-# An iteration takes at least 0.1 ms, so this many take ten seconds, even if none waits.
+# An iteration takes at least 0.1 ms, so this number of iterations takes at least ten seconds.
 MAX_ITERATIONS = 100_000
 # A column of text in MariaDB has 64 KiB, and a character at most 4 bytes.
 MAX_MESSAGE = 16_000
@@ -50,9 +50,10 @@ class TaskUsage:
 
     @contextlib.contextmanager
     def green_threads(self, wanted: int) -> Iterator[int]:
-        """Reserve green threads for a block.
+        """Reserve green threads while the block runs.
 
-        :returns: how many green threads the block may run at a time, at most the wanted number.
+        :param wanted: how many green threads the block could use.
+        :returns: how many green threads the block may run at a time.
         :raises LimitExceeded: if the task may start no more green threads.
         """
         limit = cfg.CONF.engine.max_green_threads
@@ -69,7 +70,7 @@ class TaskUsage:
             self._green_threads -= granted
 
     def count_message(self) -> None:
-        """Count a log line, or a report.
+        """Count one message: a log line or a report.
 
         :raises LimitExceeded: if the task has written too many messages.
         """
@@ -82,9 +83,9 @@ class TaskUsage:
             )
 
     def add_logger(self, name: str) -> None:
-        """Count a logger, which Python keeps as long as the process lives.
+        """Count a logger, which Python keeps until the process ends.
 
-        :raises LimitExceeded: if the task has too many, or the name is too long.
+        :raises LimitExceeded: if the task has too many loggers, or the name is too long.
         """
         if len(name) > MAX_LOGGER_NAME:
             raise LimitExceeded(
@@ -100,16 +101,18 @@ _usages: "weakref.WeakKeyDictionary[Any, TaskUsage]" = weakref.WeakKeyDictionary
 
 
 def current() -> TaskUsage:
-    """Return the usage of the task that the current green thread belongs to."""
+    """Return what the task of the current green thread has used."""
     executor = helpers.get_executor()
-    # Without a task, as in tests of a single class, each call gets a usage of its own.
+    # Without a task, as in tests of a single class, each call returns a new object.
     return TaskUsage() if executor is None else _usages.setdefault(executor, TaskUsage())
 
 
 def check_frames() -> None:
-    """Refuse a call that is nested too deep, while enough frames are left to report the error.
+    """Refuse a call if calls are nested too deep.
 
-    :raises LimitExceeded: if Python has too few frames left.
+    Enough of Python's frames are left to report the error.
+
+    :raises LimitExceeded: if more than ``_MAX_FRAMES`` frames are used.
     """
     # ``_getframe`` raises ValueError if fewer frames exist.
     with contextlib.suppress(ValueError):
@@ -118,7 +121,7 @@ def check_frames() -> None:
 
 
 def explain_recursion(error: BaseException) -> BaseException:
-    """Return ``LimitExceeded`` for a ``RecursionError``; return other errors unchanged."""
+    """Return ``LimitExceeded`` for a ``RecursionError``; return any other error unchanged."""
     if not isinstance(error, RecursionError):
         return error
     return LimitExceeded(_TOO_DEEP.format(used=RECURSION_LIMIT, limit=RECURSION_LIMIT))
@@ -154,9 +157,9 @@ def check_model(model: Any) -> None:
 
 
 def seconds_to_wait(seconds: float) -> float:
-    """Limit the length of a wait to ``MAX_WAIT`` seconds.
+    """Return how long to wait: the given number of seconds, but at most ``MAX_WAIT``.
 
-    :raises LimitExceeded: if the length is NaN.
+    :raises LimitExceeded: if the number is NaN.
     """
     if math.isnan(seconds):
         raise LimitExceeded("nan is not a number of seconds to wait for")
@@ -164,7 +167,7 @@ def seconds_to_wait(seconds: float) -> float:
 
 
 def shorten(value: Any) -> str:
-    """Return a message as a string; shorten a long message, and say so at its end."""
+    """Return a message as a string; if it is long, shorten it, and say at its end by how much."""
     text = yaql_format.write(value)
     if len(text) <= MAX_MESSAGE:
         return text
@@ -172,7 +175,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log; mark each further line, so that none looks like a log entry."""
+    """Return a message for the log; mark its further lines, so that none looks like an entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 
@@ -182,12 +185,16 @@ def select(
     function: Callable[[Any], Any],
     limit: int,
 ) -> Iterable[Any]:
-    """Run a function for all elements in green threads of the task.
+    """Run a function for all elements, in green threads of the task.
 
-    If one green thread exceeds a limit, all of them end. Otherwise, the others might wait for long.
+    If one green thread exceeds a limit, all of them end at once. Without this, the others could
+    wait for a long time.
 
     :param parallel_select: Murano's function that runs green threads.
+    :param limit: how many green threads may run at a time.
+    :returns: the results, in the order of the elements.
     :raises ValueError: if the limit allows no green thread.
+    :raises LimitExceeded: if the task may start no more green threads.
     """
     if limit < 1:
         raise ValueError(f"Limit = {limit}: at least one green thread is needed")
@@ -205,7 +212,7 @@ def select(
 
 
 class _Block:
-    """The green threads of one parallel block."""
+    """The green threads of one call of ``select``."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
@@ -213,7 +220,11 @@ class _Block:
         self._exceeded: Exception | None = None
 
     def run(self, element: Any) -> Any:
-        """Run the function in the current green thread, unless a limit was exceeded."""
+        """Call the function with an element of the list, in the current green thread.
+
+        :raises LimitExceeded: if another green thread of the same call of ``select`` has exceeded a
+            limit.
+        """
         if self._exceeded is not None:
             raise self._exceeded
         thread = eventlet.getcurrent()
@@ -227,7 +238,7 @@ class _Block:
             self._threads.discard(thread)
 
     def stop_at_limit(self, error: Exception) -> None:
-        """End all green threads of the block if the error is an exceeded limit."""
+        """End the other green threads of the call if the error says that a limit was exceeded."""
         if _is_limit(error):
             self._exceeded = error
             for thread in self._threads - {eventlet.getcurrent()}:

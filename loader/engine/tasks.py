@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The running tasks of this process, their limits and their interruption.
+"""The tasks that run in this process, their limits and their interruption.
 
-A task is a deployment, a deletion, an action, a static action or a request for a schema, with
-all its green threads. ``shutdown`` and ``watchdog`` decide when tasks are interrupted;
-``patches`` registers them here.
+A task is a deployment, a deletion, an action, a static action or a request for a schema, with all
+its green threads. ``patches`` runs Murano's tasks through this module. ``shutdown`` and
+``watchdog`` decide when to interrupt them.
 
-An interrupted task may run code of packages again: ``Finally`` blocks, ``.destroy``. So
-interruptions repeat, with shorter and shorter pauses. The first reason is reported.
+An interrupted task may run code of packages again, in ``Finally`` blocks and ``.destroy``. So it is
+interrupted repeatedly, with shorter and shorter pauses. The first reason is reported.
 """
 
 import dataclasses
@@ -30,18 +30,18 @@ _Result = TypeVar("_Result")
 # long, so that a request ends within 4 seconds.
 _FIRST_PAUSE = 2.0
 _SHORTEST_PAUSE = 0.1
-# How long an interrupted task may save its model.
+# How many seconds an interrupted task may take to save its model.
 _SAVING_SECONDS = 10.0
-# How long the other green threads of a task may take to end, after the first one has ended.
+# How many seconds the other green threads of a task may take to end after its first one has ended.
 _ENDING_SECONDS = 10.0
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """A task is interrupted; a package cannot stop the interruption with ``Catch``."""
+    """An interruption of a task, raised in its green threads; ``Catch`` does not stop it."""
 
 
 class EngineStopped(Exception):
-    """The engine was stopped before a task ended."""
+    """The engine was stopped before the task ended."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -53,13 +53,16 @@ class EngineStopped(Exception):
 class TaskLimitExceeded(GlareMuranoError):
     """A task has exceeded a limit of time or memory.
 
-    The message names the option that sets the limit, and the place in the package's code. The
-    place ends with a colon. It is empty if no code of a package was running.
+    The message names the option that sets the limit, and the place in the package's code that was
+    running. The place ends with a colon; it is empty if no code of a package was running.
     """
 
     @classmethod
     def of_blocking(cls, place: str, seconds: float) -> Self:
-        """Return the error of a task that has blocked the process."""
+        """Return the error for a task that has computed too long without a pause.
+
+        :param place: the place in the package's code, see ``error_places.in_frame``.
+        """
         return cls(
             f"{place} the task computed for more than {seconds:g} seconds and let no other task "
             f"run ([engine] blocking_seconds), so it was interrupted here".lstrip()
@@ -67,7 +70,7 @@ class TaskLimitExceeded(GlareMuranoError):
 
     @classmethod
     def of_memory(cls, place: str, mebibytes: int) -> Self:
-        """Return the error of a task that has taken too much memory."""
+        """Return the error for a task that has taken too much memory."""
         return cls(
             f"{place} the task took more than {mebibytes} MiB of memory ([engine] "
             f"max_task_memory), so it was interrupted here".lstrip()
@@ -75,7 +78,7 @@ class TaskLimitExceeded(GlareMuranoError):
 
     @classmethod
     def of_time(cls, place: str, limit: "TimeLimit") -> Self:
-        """Return the error of a task that has taken too long."""
+        """Return the error for a task that has taken too long."""
         return cls(
             f"{place} the {limit.kind} took more than {limit.seconds:g} seconds ([engine] "
             f"{limit.option}), so it was interrupted here".lstrip()
@@ -86,8 +89,9 @@ class TaskLimitExceeded(GlareMuranoError):
 class TimeLimit:
     """The longest time that a kind of task may take.
 
-    :param kind: such as "deployment", for messages.
-    :param option: the name of the option in the group ``engine``.
+    :param kind: what the task is in messages, such as "static action".
+    :param seconds: the longest time, in seconds.
+    :param option: the option in the group ``engine`` that sets the limit.
     """
 
     kind: str
@@ -96,13 +100,13 @@ class TimeLimit:
 
 
 class Task:
-    """A running task.
+    """A task, which may be interrupted.
 
-    :ivar reason: why it was interrupted first; None before.
-    :ivar interruptions: how many times it was interrupted.
-    :ivar deadline: when it is interrupted next, in seconds of ``time.monotonic``; infinite
+    :ivar reason: the reason of the first interruption; None if there was none.
+    :ivar interruptions: how many times the task was interrupted.
+    :ivar deadline: when the task is interrupted next, in seconds of ``time.monotonic``; infinite
         while no code of packages runs.
-    :ivar memory: the bytes by which the process has grown while the task ran.
+    :ivar memory: by how many bytes the process has grown while the task ran.
     """
 
     def __init__(self, limit: TimeLimit) -> None:
@@ -115,7 +119,7 @@ class Task:
 
     @property
     def is_interruptible(self) -> bool:
-        """Whether the task runs code of packages, which may be interrupted anywhere."""
+        """Whether code of packages runs in the task; this code may be interrupted anywhere."""
         return self.deadline != math.inf
 
     @property
@@ -124,9 +128,9 @@ class Task:
         return time.monotonic() > self.deadline
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run code of packages until the deadline.
+        """Call a function that runs code of packages; the time limit of the task begins.
 
-        :raises Exception: the reason, if the task was interrupted.
+        :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
         self.deadline = time.monotonic() + self.limit.seconds
         try:
@@ -142,13 +146,16 @@ class Task:
         return result
 
     def extend_for_saving(self) -> None:
-        """Give an interrupted task the time to save its model."""
+        """Give the task more time to save its model, if it was interrupted."""
         if self.reason is not None and self.is_interruptible:
             self._pause = _FIRST_PAUSE
             self.deadline = time.monotonic() + _SAVING_SECONDS
 
     def record_interruption(self, reason: Exception) -> Interrupted:
-        """Record why the task is interrupted, and return the exception that interrupts it."""
+        """Record why the task is interrupted, and set the time of the next interruption.
+
+        :returns: the exception that interrupts the task; the caller raises it.
+        """
         if self.reason is None:
             LOG.warning("A %s is interrupted: %s", self.limit.kind, reason)
             self.reason = reason
@@ -160,12 +167,13 @@ class Task:
 
 
 class RunningTasks:
-    """The green threads of all tasks.
+    """All tasks that run in this process, with their green threads.
 
-    The methods take functions, and are not context managers. ``watchdog`` never raises an exception
-    directly in a function of this module, so each green thread that is added is also removed.
+    Each green thread that is added is also removed, even if it is interrupted. For this, the
+    methods take functions and are not context managers: ``watchdog`` never raises an exception
+    directly in a function of this module.
 
-    :ivar is_stopping: whether the process is stopping, and returns new tasks to the queue.
+    :ivar is_stopping: whether the process is stopping; then new tasks go back to the queue.
     """
 
     def __init__(self) -> None:
@@ -178,17 +186,17 @@ class RunningTasks:
 
     @property
     def current(self) -> Task | None:
-        """The task of the current green thread."""
+        """The task of the current green thread; None if there is none."""
         return self.of(eventlet.getcurrent())
 
     def of(self, thread: Any) -> Task | None:
-        """Return the task of a green thread."""
+        """Return the task of a green thread; None if it belongs to no task."""
         return self._tasks.get(thread)
 
     def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a task in the current green thread, and then end its other green threads.
+        """Run a task in the current green thread; at its end, also end its other green threads.
 
-        :raises Exception: the reason, if the task was interrupted.
+        :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
         try:
             return self._run(task, function, *args)
@@ -200,9 +208,11 @@ class RunningTasks:
             self._end(task)
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run code of packages until the deadline of the current task, if there is a task.
+        """Call a function that runs code of packages, with the time limit of the current task.
 
-        :raises Exception: the reason, if the task was interrupted.
+        Without a task, there is no limit.
+
+        :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
         task = self.current
         return function(*args) if task is None else task.run_limited(function, *args)
@@ -210,19 +220,24 @@ class RunningTasks:
     def run_part(
         self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
     ) -> _Result:
-        """Run a part of a task in the current green thread.
+        """Call a function in the current green thread, as a part of a task.
 
-        :param interruptions: how often the task was interrupted before the green thread was made.
-        :raises Interrupted: if the task is interrupted, or was interrupted before the part began.
+        A task has several parts if it has several green threads.
+
+        :param interruptions: how often the task had been interrupted when this green thread was
+            made.
+        :raises Interrupted: if the task is interrupted, or was interrupted since this green thread
+            was made.
         """
         if task.interruptions != interruptions:
             raise Interrupted
         return self._run(task, function, *args)
 
     def interrupt(self, reason: Exception) -> None:
-        """Interrupt all tasks while they wait.
+        """Interrupt all tasks.
 
-        A task may wait again while it ends, and can then be interrupted again.
+        All of them wait while this runs. A task may wait again while it ends, and can then be
+        interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)
@@ -230,12 +245,13 @@ class RunningTasks:
     def interrupt_expired(self, place: Callable[[Any], str]) -> None:
         """Interrupt the tasks whose deadlines have passed.
 
-        :param place: a function that describes the place of a Python frame, for the message.
+        :param place: a function that returns the place in a package that a Python frame evaluates,
+            for the message.
         """
         for task in set(self._tasks.values()):
             if task.is_expired:
-                # The first green thread waits for the ones that it has created. So their places
-                # come first.
+                # The first green thread waits for those that it has created, so their places
+                # are preferred.
                 places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
                 found = next(filter(None, places), "")
                 self._interrupt(task, TaskLimitExceeded.of_time(found, task.limit))

@@ -2,9 +2,9 @@
 
 """Tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
 
-A test has an object and an executor of its own, and runs between ``setUp`` and ``tearDown``. It
-can use Murano's mocks, the functions ``inject`` and ``withOriginal``. The command that runs tests
-is in ``test_runner``.
+Each test has its own object and executor, and runs between ``setUp`` and ``tearDown``. It can use
+Murano's functions for mocks, ``inject`` and ``withOriginal``. ``test_runner`` has the command that
+runs tests.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ _TEST = re.compile("test(?![a-z])")
 
 
 class NoTests(GlareMuranoError):
-    """A package has no tests, or lacks the requested tests; the message lists its tests."""
+    """A package has no tests, or lacks some of the requested tests; the message says which."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A test: a method, and the class of its object."""
+    """A test: a method, and the class of the object on which it runs."""
 
     murano_class: Any
     method: str
@@ -38,7 +38,7 @@ class Case:
 
     @property
     def names(self) -> set[str]:
-        """The names that select the test: the method's name, the class's name, or both."""
+        """The names by which a user can select the test: method, class, or ``CLASS.METHOD``."""
         name = self.murano_class.name
         classes = {name, name.rpartition(".")[2]}
         return {self.method, *classes, *(f"{each}.{self.method}" for each in classes)}
@@ -46,10 +46,10 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error of a test.
+    """An error in a test.
 
     :param reason: the place of the error, and its message.
-    :param trace: the stack trace as lines of classes, the outermost first.
+    :param trace: the stack trace as lines of class files, the outermost first.
     """
 
     reason: str
@@ -57,7 +57,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> "Failure":
-        """Describe an error; leave out its type if an assertion has failed."""
+        """Describe an error; for a failed assertion, the type of the error is left out."""
         if not isinstance(error, dsl_exception.MuranoPlException):
             return cls(str(error) or type(error).__name__)
         trace = tuple(error_places.lines(error))
@@ -68,7 +68,7 @@ class Failure:
 
 
 def find(package: Any) -> list[Case]:
-    """Return the tests of a package, in the order of its classes and their methods.
+    """Return the tests in a package, in the order of its classes and their methods.
 
     :raises NoTests: if the package has no tests.
     """
@@ -89,9 +89,9 @@ def find(package: Any) -> list[Case]:
 
 
 def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
-    """Return the tests that the names select; without names, all tests.
+    """Return the tests that have one of the given names; without names, return all tests.
 
-    :raises NoTests: for a name that selects no test.
+    :raises NoTests: if a name selects no test.
     """
     cases, wanted = list(cases), set(names)
     if unknown := wanted - set().union(*(case.names for case in cases)):
@@ -101,9 +101,9 @@ def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
 
 
 def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]:
-    """Run a test as a task, which the watchdog can interrupt, and return its failures.
+    """Run a test as a task, so that the watchdog can interrupt it, and return its failures.
 
-    :param args: the arguments of ``run`` that follow the test.
+    :param args: the further arguments of ``run``.
     """
     task = tasks.Task(limit)
     try:
@@ -113,7 +113,13 @@ def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]
 
 
 def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
-    """Run a test, and return its failures; an error in ``tearDown`` is a failure of its own."""
+    """Run a test, and return its failures.
+
+    If both the test and ``tearDown`` fail, these are two failures. If ``setUp`` fails, the test
+    does not run.
+
+    :param session: Murano's session of a task, which starts and ends with the test.
+    """
     runner = executor.MuranoDslExecutor(package_loader, MockContextManager(), session)
     try:
         test = runner.object_store.load({}, None, default_type=case.murano_class)
@@ -131,7 +137,7 @@ def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
 
 
 def _methods(found: Any) -> Iterable[str]:
-    """Return the names of the tests in a class and its ancestors."""
+    """Return the names of the test methods in a class and its ancestors, each once."""
     methods = (name for each in (found, *found.ancestors()) for name in each.methods)
     return dict.fromkeys(name for name in methods if _TEST.match(name))
 

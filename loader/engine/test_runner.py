@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-test-runner``: run the MuranoPL tests of a package.
+"""The command ``murano-glare-test-runner``, which runs the MuranoPL tests of a package.
 
-Packages come from directories, and from the catalogues of the engine's configuration or of a
-cloud. Nothing is published, and Murano's status reports are not sent. ``test_cases`` finds and runs
-the tests.
+Packages come from directories, and from the catalogues of an engine's configuration or of a cloud.
+Nothing is published, and Murano's status reports are not sent. ``test_cases`` finds and runs the
+tests.
 """
 
 import argparse
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from loader.transport.sessions import Scope
 
 _COMMAND = "murano-glare-test-runner"
+_REMEDY = "in a clone of glare-murano, run pip install -c constraints.txt '.[engine]'"
 _DESCRIPTION = (
     "Run the MuranoPL tests of a package: the methods 'test...' of its classes that extend "
     "io.murano.test.TestFixture. Its requirements, and Murano's core library, come from the "
@@ -48,7 +49,8 @@ _EPILOG = "The exit code is 0 if all tests pass, 1 if one fails, and 2 if they c
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests, and print the failures with their places.
 
-    :returns: the exit code.
+    :param arguments: the arguments of the command; None means those of the process.
+    :returns: the exit code: 0 if all tests pass, 1 if one fails, 2 if they cannot be run.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -62,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         eventlet.monkey_patch()
         return _run(options, *package)
     except ModuleNotFoundError as error:
-        print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
+        print(f"{_COMMAND}: {error}; {_REMEDY}", file=sys.stderr)
     except GlareMuranoError as error:
         print(f"{_COMMAND}: {escaped(str(error), _LINE_END)}", file=sys.stderr)
     return 2
 
 
 class _Formatter(logging.Formatter):
-    """Formats records for a terminal; a package may log any characters."""
+    """Formats log records for a terminal; it escapes control characters, which packages may log."""
 
     def format(self, record: logging.LogRecord) -> str:
         return escaped(super().format(record), _LINE_END)
@@ -167,10 +169,11 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
 def load_tests(
     loader: "EnginePackageLoader", fqn: str, spec: VersionSpec, names: Sequence[str]
 ) -> "tuple[MuranoPackage, list[Case]]":
-    """Load a package, and select its tests.
+    """Load a package, and return it with the tests that have one of the given names.
 
+    :param names: the names; without names, all tests are selected.
     :raises CatalogError: if the package, or a class that its tests extend, is missing.
-    :raises NoTests: if the package has no tests, or a name selects none.
+    :raises NoTests: if the package has no tests, or a name selects no test.
     """
     from murano.dsl import exceptions
 
@@ -193,7 +196,10 @@ def _print_summary(package: str, number: int, failures: Any, seconds: float) -> 
 
 
 def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
-    """Return the name and the range of the package; add the directory of its path to ``--path``.
+    """Return the name and the range of the package to test.
+
+    If the package is given as a path, its directory is added to ``options.path``, so that it is
+    found.
 
     :raises GlareMuranoError: if the package at a path breaks a rule, the name or the range is not
         valid, or no source of packages is given.
@@ -207,7 +213,7 @@ def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
             error.args = (f"{path}: {error}",)
             raise
         options.path.insert(0, path.absolute() if path.is_dir() else path.absolute().parent)
-        return manifest.full_name, VersionSpec.exactly(manifest.version)
+        return manifest.fqn, VersionSpec.exactly(manifest.version)
     reference = PackageReference.parse(options.package)
     if not (options.path or options.os_cloud or options.config_file):
         raise CatalogError(
@@ -218,8 +224,9 @@ def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
 
 
 def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "EnginePackageLoader":
-    """Return a loader, and store the credentials in a session of the engine.
+    """Return a loader, and set the credentials of the engine's session.
 
+    :param session: the session, which gets the token and the project.
     :raises LoaderError: if the configuration or the credentials cannot be used.
     """
     import oslo_messaging
@@ -253,10 +260,11 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
 
 def _cloud(conf: Any, name: str) -> "Scope":
-    """Return the scope of a cloud, and make its Glare or Glance a catalogue.
+    """Return the scope of a cloud, and add its Glare or Glance to the catalogues.
 
-    :raises LoaderError: if the cloud is missing, or if Glare and Glance both have packages, and
-        the cloud's configuration chooses neither.
+    :param name: the cloud's name in ``clouds.yaml``.
+    :raises LoaderError: if the cloud is missing, or if Glare and Glance both have packages, and the
+        cloud's configuration does not choose one of them.
     """
     from loader import clouds
     from loader.catalogs import package_service
@@ -273,7 +281,7 @@ def _cloud(conf: Any, name: str) -> "Scope":
         conf.set_override("url", url, service.name)
     # Without Keystone, the cloud's configuration has the project, as for the openstack command.
     project_id = cloud.config.get(f"{service.service_type}_project_id")
-    return sessions.Scope(session, project_id, cloud.get_region_name())
+    return sessions.Scope(session, project_id, cloud.get_region_name(), is_own=True)
 
 
 if __name__ == "__main__":

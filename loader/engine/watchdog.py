@@ -2,28 +2,28 @@
 
 """Interrupt tasks that block the process, or that exceed their time or their memory.
 
-The green threads of a process share one thread. A package that computes in a loop blocks all
-other tasks. So a package may compute only for a limited time before it switches to another green
-thread.
+The green threads of a process share one thread. A package that computes in a loop blocks all other
+tasks. So a package may compute only for a limited time before another green thread runs.
 
-The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
-after each tenth of a second. So an idle process is not woken up, and no package fails because
-the host is busy. ``ITIMER_VIRTUAL`` would not count the kernel's work, such as writes to a log,
-and the time between its signals could be several times longer. Python runs the handler between
-two bytecodes of the main thread, and also within regular expressions and powers.
+The kernel counts the processor time of the process (``ITIMER_PROF``), and sends SIGPROF after each
+tenth of a second. So an idle process is not woken up, and no package fails because the host is
+busy. ``ITIMER_VIRTUAL`` does not fit: it does not count the work of the kernel, such as writes to a
+log, and the time between its signals could be several times longer. Python calls the signal's
+handler between two bytecodes of the main thread, and also within regular expressions and powers.
 
-greenlet reports every switch between green threads to the watchdog, which counts them; a
-deployment of 20 packages has 64. No hook of eventlet sees all switches. If a package exceeds the
+The watchdog has to know whether another green thread has run since the last signal. greenlet
+reports every switch between green threads to the watchdog, which counts them; a deployment of 20
+packages has 64 switches. (No hook of eventlet reports all switches.) If a package exceeds the
 limit, the handler raises ``Interrupted`` where the package computes.
 
-Some functions that Python implements in C do not check for signals, for example when they repeat
-a string or multiply two integers. They are interrupted after they return. The limits on their
-arguments also limit their time.
+Some functions that Python implements in C do not check for signals, for example when they repeat a
+string or multiply two integers. They are interrupted when they return. Limits on their arguments
+(``yaql_guards``) also limit their time.
 
-A green thread checks for waiting tasks that exceed their time.
+A task that waits gets no signal. So a green thread interrupts waiting tasks that exceed their time.
 
-When the process grows between two switches, the growth counts as memory of the task that ran
-between them. Memory of earlier tasks that Python uses again counts for no task.
+If the process grows between two switches, the growth counts as memory of the task that ran between
+them. If Python uses memory of ended tasks again, this counts for no task.
 """
 
 import atexit
@@ -42,7 +42,7 @@ from loader.engine import error_places, tasks
 
 # The seconds of processor time between two signals.
 _TICK = 0.1
-# The seconds between two checks for waiting tasks.
+# The seconds between two checks of the tasks that wait.
 _POLL_SECONDS = 0.25
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 # In these modules, an exception at any bytecode could damage a lock or a timer of all tasks.
@@ -55,12 +55,14 @@ _EVALUATING = {"murano", "yaql"}
 
 
 class Watchdog:
-    """Interrupts tasks that compute too long or grow too much; the main thread starts it.
+    """Interrupts tasks that compute too long or take too much memory.
+
+    The main thread has to start it.
 
     >>> Watchdog(5, 1024).start()
 
     :param seconds: the processor time that a task may take before another green thread runs.
-    :param mebibytes: how much memory a task may take.
+    :param mebibytes: how much memory a task may take, in MiB.
     """
 
     def __init__(self, seconds: float, mebibytes: int) -> None:
@@ -76,7 +78,7 @@ class Watchdog:
         self._waits: Any = None
 
     def start(self) -> None:
-        """Start the watchdog; a forked process has to start its own."""
+        """Start the watchdog in this process; after a fork, the child has to start its own."""
         self._statm = os.open("/proc/self/statm", os.O_RDONLY)
         self._pages = self._resident_pages()
         greenlet.settrace(self._count)
@@ -87,7 +89,7 @@ class Watchdog:
         self._waits = eventlet.spawn(self._interrupt_waits)
 
     def stop(self) -> None:
-        """Stop the watchdog."""
+        """Stop the watchdog: no task is interrupted any more."""
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
         greenlet.settrace(None)
@@ -99,7 +101,7 @@ class Watchdog:
         self._charge(tasks.running.of(threads[0]))
 
     def _charge(self, task: tasks.Task | None) -> None:
-        """Add the process's growth, which may be negative, to the memory of the task that ran."""
+        """Add the growth of the process since the last call to the memory of the task that ran."""
         pages = self._resident_pages()
         grown, self._pages = pages - self._pages, pages
         if task is not None:
@@ -109,7 +111,7 @@ class Watchdog:
         return int(os.pread(self._statm, 100, 0).split()[1])
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
-        """Interrupt the current task if it exceeds one of its limits."""
+        """Handle SIGPROF: interrupt the current task if it exceeds one of its limits."""
         task = tasks.running.current
         self._charge(task)
         now = time.thread_time()
@@ -149,7 +151,7 @@ class Watchdog:
 
 @contextlib.contextmanager
 def watching(seconds: float, mebibytes: int) -> Iterator[None]:
-    """Watch the tasks that run within a block; ``Watchdog`` describes the parameters."""
+    """Run a watchdog while the block runs; ``Watchdog`` describes the parameters."""
     watchdog = Watchdog(seconds, mebibytes)
     watchdog.start()
     try:
@@ -159,7 +161,10 @@ def watching(seconds: float, mebibytes: int) -> Iterator[None]:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return whether a frame, or one of its callers up to a package, must not be interrupted."""
+    """Return whether an exception in a frame could damage what all tasks share, such as locks.
+
+    The frame's callers are checked as well, up to the code that evaluates a package.
+    """
     if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
         return True
     while frame is not None:

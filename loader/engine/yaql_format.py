@@ -2,10 +2,13 @@
 
 """The function ``format`` of YAQL, and how values are written in strings.
 
-YAQL 2 passed the values to Python's ``str.format``, by which an expression could read attributes
-of Python's objects, and so every password in the process (CVE-2024-29156). YAQL 3 has no
-``format``, but Murano's core library needs it. Here, a replacement field is a name or a number.
-The type of a value decides how it is written; attributes and ``repr`` are never used.
+YAQL 2 passed the values to Python's ``str.format``. This let an expression read attributes of
+Python's objects, and so every password in the process (CVE-2024-29156). YAQL 3 has no ``format``,
+but Murano's core library needs it. Here, a template can contain only names or numbers of values.
+The type of a value decides how it is written; attributes and ``repr`` of objects are never used.
+
+A value is *plain* if it can be written: a string, a number, a boolean, null, a time, a version, a
+collection of plain values, or anything in MuranoPL that has a class or a name.
 """
 
 import datetime
@@ -30,7 +33,7 @@ _SPEC = re.compile(
 )
 _CONVERSIONS = (None, "s", "r", "a")
 _NUMBERS = (bool, int, float)
-# Types that ``str`` writes: the result has only digits, letters and punctuation.
+# Types of values that ``str`` writes with digits, letters and punctuation only.
 _WRITTEN = (
     bytes,
     datetime.date,
@@ -38,7 +41,7 @@ _WRITTEN = (
     semantic_version.Version,
     semantic_version.Spec,
 )
-# Types that reflection returns: each object has a name.
+# Types of values that reflection returns; each such value has a name, which is written.
 _NAMED = (
     dsl_types.MuranoType,
     dsl_types.MuranoPackage,
@@ -58,10 +61,10 @@ _BRACKETS = {
 def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Replace the fields ``{0}``, ``{name}`` and ``{}`` of a template with values.
 
-    For plain values, the result is the same as that of ``str.format``.
+    For strings and numbers, the result is the same as that of ``str.format``.
 
-    :raises IndexError: if no value has the number of a field.
-    :raises KeyError: if no value has the name of a field.
+    :raises IndexError: if a field has a number that is too large.
+    :raises KeyError: if no value has the name in a field.
     :raises ValueError: if the template is invalid, or a field has an attribute or an index.
     :raises TypeError: if a value is not plain.
     :raises loader.engine.yaql_quota.QuotaExceeded: if the result is too large.
@@ -70,7 +73,7 @@ def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 def write(value: Any) -> str:
-    """Write a value as a string, as ``format`` writes it.
+    """Return a value as a string, in the way in which ``format`` writes it.
 
     :raises TypeError: if the value is not plain.
     :raises loader.engine.yaql_quota.QuotaExceeded: if the string is too large.
@@ -127,7 +130,7 @@ def _check_spec(spec: str) -> None:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Yield the parts of a value, in which strings are quoted."""
+    """Yield the parts of the string for a value; a string in a value is quoted."""
     if value is None or isinstance(value, _NUMBERS):
         yield str(value)
     elif isinstance(value, str):

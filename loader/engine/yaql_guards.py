@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions of YAQL and of Murano that check the quota before they compute.
+"""Functions of YAQL and of Murano that check the memory quota before they compute.
 
-YAQL 3 compares the result of a function with its quota only after it has made the result. The
-functions here replace those that can take forever, or that can make values much larger than
-their arguments. They take the arguments as YAQL passes them, with defaults and injected
-functions. The results of other functions are about as large as their arguments, or are
-iterators, whose elements ``yaql_quota.limit_iterable`` counts.
+YAQL 3 compares the result of a function with its quota only after the function has made it. The
+functions here replace those that can take forever, or whose results can be much larger than their
+arguments. They take their arguments as YAQL passes them, with defaults and injected functions.
+
+All other functions return results about as large as their arguments, or iterators, whose elements
+``yaql_quota.limit_iterable`` counts.
 """
 
 import datetime
@@ -71,10 +72,6 @@ def _repeat_list(sequence: Sequence[Any], count: int, _: Any) -> Any:
     return sequence * count  # type: ignore[operator]
 
 
-def _repeat_list_reversed(count: int, sequence: Sequence[Any], engine: Any) -> Any:
-    return _repeat_list(sequence, count, engine)
-
-
 # Strings
 
 
@@ -94,10 +91,6 @@ def _join(sequence: Iterable[Any], separator: str, to_string: Callable[[Any], st
     return separator.join(parts)
 
 
-def _join_reversed(separator: str, sequence: Iterable[Any], to_string: Any) -> str:
-    return _join(sequence, separator, to_string)
-
-
 def _replace(text: str, old: str, new: str, count: int) -> str:
     found = text.count(old)
     if count >= 0:
@@ -115,7 +108,7 @@ def _replace_each(
 
 
 def _write(value: Any) -> str:
-    """Write a value as YAQL's ``str`` does, but write an object as its class."""
+    """Write a value as YAQL's ``str`` does; an object is written as the name of its class."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return yaql_format.write(value)
@@ -158,10 +151,6 @@ def _trim_right(text: str, characters: str | None) -> str:
 
 def _trim(text: str, characters: str | None) -> str:
     return _trim_right(_trim_left(text, characters), characters)
-
-
-def _normalize(text: str | None, characters: str | None) -> str | None:
-    return None if text is None else _trim(text, characters) or None
 
 
 def _is_empty(text: str | None, trims: bool, characters: str | None) -> bool:
@@ -237,7 +226,10 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
 
 
 def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
-    """Wrap a function that calls an expression for each match; limit the size of its result."""
+    """Wrap a function that replaces each match by the result of an expression; limit its result.
+
+    :param pattern_position: the number of the argument that is the regular expression.
+    """
 
     def replace_by(*args: Any) -> str:
         # YAQL's own function passes the match to the expression.
@@ -249,7 +241,7 @@ def _limit_callback(function: Callable[..., str], pattern_position: int) -> Call
 
 
 class _LimitedPattern:
-    """A regular expression whose substitutions cannot exceed the quota."""
+    """A regular expression; the result of a substitution with it cannot exceed the quota."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -262,10 +254,12 @@ class _LimitedPattern:
 
 
 def _check_name(name: Any) -> None:
-    """Refuse a variable that belongs to the engine.
+    """Check that a variable does not belong to the engine.
 
-    With ``?type``, code could read and write private data of another class. ``let`` needs no
+    By setting ``?type``, code could read and write private data of another class. ``let`` needs no
     check: it takes names as keywords, which do not begin with ``?``.
+
+    :raises ValueError: if the variable belongs to the engine.
     """
     if isinstance(name, str) and name.lstrip("$").startswith(_RESERVED):
         raise ValueError(f"the variable {name[:100]} belongs to the engine; use another name")
@@ -278,7 +272,10 @@ def _unpack(sequence: Iterable[Any], context: Any, *names: str) -> Any:
 
 
 def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]) -> Any:
-    """Set variables as ``as`` does in MuranoPL 1.0 and 1.1."""
+    """Set variables as YAQL's ``as`` does in MuranoPL 1.0 and 1.1.
+
+    :raises ValueError: for a variable that belongs to the engine.
+    """
 
     def checked(mapping: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def pair(value: Any) -> Any:
@@ -295,7 +292,7 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
 
 
 def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
-    """Return the replacement that ``bind`` makes for ``$macro``: a value, or a filled string."""
+    """Return what ``bind`` puts in place of ``$macro``: a value, or a string with values in it."""
     template = re.compile(r"{(\w+?)}")
     if not template.search(macro):
         return mappings[macro]
@@ -305,7 +302,10 @@ def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
 
 
 def patch(engine: Any, obj: Any, patch: Any) -> Any:
-    """Apply a JSON patch; each ``copy`` operation can double the size of the object."""
+    """Apply a JSON patch; check the size of the object after each operation.
+
+    An operation such as ``copy`` can double the size.
+    """
     operations = patch if isinstance(patch, tuple) else (patch,)
     found = dsl.to_mutable(obj, engine)
     try:
@@ -323,10 +323,10 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     math.shift_bits_left: _shift_left,
     math.round_: _round,
     collections.list_by_int: _repeat_list,
-    collections.int_by_list: _repeat_list_reversed,
+    collections.int_by_list: lambda count, sequence, engine: _repeat_list(sequence, count, engine),
     strings.concat: _concatenate,
     strings.join: _join,
-    strings.join_: _join_reversed,
+    strings.join_: lambda separator, sequence, write: _join(sequence, separator, write),
     strings.replace: _replace,
     strings.replace_with_dict: _replace_each,
     strings.str_: _write,
@@ -336,7 +336,7 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     strings.trim: _trim,
     strings.trim_left: _trim_left,
     strings.trim_right: _trim_right,
-    strings.norm: _normalize,
+    strings.norm: lambda text, trimmed: None if text is None else _trim(text, trimmed) or None,
     strings.is_empty: _is_empty,
     date_time.format_: _format_time,
     date_time.datetime_from_string: _parse_time,

@@ -2,11 +2,13 @@
 
 """Limit the size of values in MuranoPL.
 
-Murano gives YAQL a memory quota. YAQL 3 compares it with the outermost part of a value only, and
-after the value was made. Here, the size of a value includes everything in it. If a list contains
-another list twice, the other list counts twice, since it is copied, compared and written twice.
-``patches.yaql_limits`` compares all results of functions and all evaluated values with the quota,
-and ``yaql_guards`` does so before a function computes.
+Murano gives YAQL a memory quota. YAQL 3 compares only the outermost part of a value with it, and
+only after the value was made. Here, the size of a value includes everything in it. If a list
+contains another list twice, the other list counts twice, since it is copied, compared and written
+twice.
+
+``patches.yaql_limits`` lets YAQL check all results of functions and all evaluated values with this
+module. ``yaql_guards`` checks some sizes before a function computes.
 """
 
 import functools
@@ -19,10 +21,11 @@ from murano.dsl import constants, dsl_types
 from oslo_config import cfg
 from yaql.language import exceptions, expressions, utils
 
-# The bytes of a string, or of a list without the values in it: Murano's own quota.
+# How many bytes a string may take, or a list without the values in it. This is Murano's own quota.
 QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
-# The bytes of a list or dictionary with all values in it. A list of 2,000 dictionaries, each with
-# five values, is allowed. Murano takes a second to evaluate a value of twice this size.
+# How many bytes a list or a dictionary may take with all values in it. A list of 2,000
+# dictionaries, each with five values, is allowed. Murano takes a second to evaluate a value of
+# twice this size.
 WHOLE_QUOTA = 8 * QUOTA
 # Python recurses when it hashes, compares and writes nested tuples. When it hashes, it does not
 # check the stack.
@@ -33,8 +36,8 @@ _MAX_BITS = 14284
 
 _COLLECTIONS = (tuple, list, utils.FrozenDict, dict, frozenset, set)
 _SCALARS = frozenset((str, int, bool, float, type(None)))
-# FrozenDict is an abstract type, so the result is kept for each type. To check every value again
-# would take 2% of a deployment.
+# FrozenDict is an abstract type, for which ``issubclass`` is slow. So the result is kept for each
+# type; a check of every value would take 2% of a deployment.
 _is_collection: Callable[[type], bool]
 _is_collection = functools.cache(lambda kind: issubclass(kind, _COLLECTIONS))
 # The smallest object of Python has 16 bytes.
@@ -64,7 +67,7 @@ class TooManyElements(LimitExceeded, exceptions.CollectionTooLargeException):  #
 
 
 def check_size(size: float, quota: int = QUOTA) -> None:
-    """Refuse a size in bytes that is greater than the quota.
+    """Refuse a size in bytes that is larger than the quota.
 
     :raises QuotaExceeded: if it is; the message has the size.
     """
@@ -73,9 +76,9 @@ def check_size(size: float, quota: int = QUOTA) -> None:
 
 
 def check_bits(bits: int) -> None:
-    """Refuse an integer with too many bits.
+    """Refuse a number of bits that is too large for an integer.
 
-    :raises QuotaExceeded: if it has more digits than Python can write.
+    :raises QuotaExceeded: if the integer would have more digits than Python can write.
     """
     if bits > _MAX_BITS:
         digits = int(bits * 0.30103)
@@ -118,9 +121,10 @@ def _check_whole(size: int) -> None:
 
 
 def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
-    """Compare values with the quota; this replaces YAQL's function, which ignores nested values.
+    """Compare values with the quota; unlike YAQL's own function, count nested values as well.
 
-    :param values: pairs of a count and a value; YAQL passes one pair for the result of a function.
+    :param quota_or_engine: the quota in bytes, or YAQL's engine, which stands for Murano's quota.
+    :param values: pairs of a count and a value; for the result of a function, YAQL passes one pair.
     :raises QuotaExceeded: if the values are larger than the quota.
     """
     # Murano gives this quota to all its engines.
@@ -137,10 +141,12 @@ def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
 
 
 def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
-    """Limit the number and the size of elements; YAQL's function limits only their number.
+    """Limit the number and the size of elements; YAQL's own function limits only their number.
 
-    :raises TooManyElements: at once for a collection; otherwise, the returned iterator raises it.
-    :raises QuotaExceeded: the returned iterator raises it.
+    :param limit_or_engine: the largest number, or YAQL's engine, which has it.
+    :returns: a collection unchanged; for an iterator, another iterator, which raises the errors.
+    :raises TooManyElements: if there are more elements.
+    :raises QuotaExceeded: if all elements together are too large.
     """
     limit = limit_or_engine
     if not isinstance(limit, int):
@@ -153,18 +159,18 @@ def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
 
 
 def evaluate(value: Any, context: Any, freeze: bool = True) -> Any:
-    """Evaluate a value as ``murano.dsl.helpers`` does, but stop as soon as it is too large.
+    """Evaluate a value as ``murano.dsl.helpers`` does, but stop as soon as the result is too large.
 
-    :param freeze: whether to return tuples, frozen dictionaries and sets.
+    :param freeze: whether to return immutable collections: tuples, frozen dictionaries and sets.
     :raises QuotaExceeded: if the value is too large or nested too deep.
     """
     return _Evaluation(context, freeze).of(value)
 
 
 class _Evaluation:
-    """The evaluation of one value, which may have expressions in it.
+    """The evaluation of one value, which may contain expressions.
 
-    :ivar _size: the bytes of all values that were evaluated so far.
+    :ivar _size: the bytes that all values evaluated so far take.
     """
 
     def __init__(self, context: Any, freeze: bool) -> None:

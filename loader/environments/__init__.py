@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pins and the objects of Murano's environments; pins keep the versions of packages."""
+"""Murano's environments: their objects, and their pins, which keep the versions of packages."""

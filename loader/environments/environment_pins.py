@@ -2,9 +2,9 @@
 
 """Read, preview and move the pins of an environment through Murano's API.
 
-A move is written into a session. It takes effect when the session is deployed; without a
-deployment, nothing changes. The rules are in ``pin_moves``. Nothing is downloaded, and
-Murano is not imported.
+To move a pin is to request another version of a package. The request is written into a session of
+the environment. It takes effect when the session is deployed, and not before. ``pin_moves`` has the
+rules. Nothing is downloaded, and Murano is not imported.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 from glare_murano.package import Version
 from glare_murano.package.errors import shown
 from glare_murano.wire import Query
-from loader import errors, resolution, version_changes
+from loader import errors, resolution, time_limits, version_changes
 from loader.catalogs.base import Catalog
 from loader.environments import object_model, pin_moves
 from loader.environments.pins import Pins
@@ -25,7 +25,7 @@ from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange
 
-# FQN -> a version, several versions, or None for the newest in range.
+# A requested move: an FQN -> a version, several versions, or None for the newest in range.
 Table = Mapping[str, str | Sequence[str] | None]
 
 _ENVIRONMENTS = "/v1/environments"
@@ -35,7 +35,7 @@ _POLL_INTERVAL = 2.0
 
 
 class DeploymentFailed(errors.LoaderError):
-    """A deployment has failed; the message has the errors from its report."""
+    """A deployment has failed; the message has the errors in its report."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,25 +60,26 @@ class EnvironmentPins:
     environment_id: str
 
     def read(self) -> Pins:
-        """Return the pins of the last deployment.
+        """Return the pins that the last deployment has left.
 
         There are no pins before the first deployment by ``murano-glare-engine``.
 
-        :raises InvalidPins: if the model has other data in place of the pins; a failed task can
+        :raises InvalidPins: if the model has other data where the pins should be; a failed task can
             leave such data.
         """
         return _pins_of(self._objects())
 
     def preview(self, catalogs: Sequence[Catalog], table: Table) -> list[VersionChange]:
-        """Return what a deployment would change if the pins were moved.
+        """Return what a deployment would change if pins were moved; nothing is changed.
 
         To move all packages, pass ``dict.fromkeys(pins.read().table)``. A package that only
-        extension plug-ins of the engine require is not planned, and is shown as not required.
+        extension plug-ins of the engine require is not found here, and is shown as no longer
+        required.
 
         :param catalogs: the catalogues of the engine, in the same order.
-        :param table: the packages to move.
-        :raises InvalidPins: if the table is not valid, or the environment cannot use the
-            requested versions.
+        :param table: the packages to move, see ``table``.
+        :raises InvalidPins: if the table is not valid, or the environment cannot use the requested
+            versions.
         :raises NoSuchPackage: if a requested or a pinned version is missing.
         :raises CatalogError: if a catalogue cannot be read.
         """
@@ -103,10 +104,10 @@ class EnvironmentPins:
         return version_changes.between(before, planned.choices)
 
     def move(self, table: Table) -> str:
-        """Write moves into a new session, and return its id.
+        """Request moves in a new session, and return the id of the session.
 
-        :param table: the packages to move.
-        :raises InvalidPins: if the table is not valid; nothing has changed then.
+        :param table: the packages to move, see ``table``.
+        :raises InvalidPins: if the table is not valid; then no session is made.
         """
         pin_moves.read_moves(table, Pins())
         configured = self._request("POST", "configure")
@@ -119,18 +120,19 @@ class EnvironmentPins:
         return session
 
     def deploy(self, session: str) -> None:
-        """Begin the deployment of a session, which makes its moves."""
+        """Begin the deployment of a session, in which the engine moves the pins."""
         # The request is sent once: the deployment may have begun although the answer was lost.
         self.murano.start(_path(self.environment_id, f"sessions/{session}/deploy"), "a deployment")
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of a deployment that ``deploy`` has begun.
+        """Wait until a deployment that ``deploy`` has begun ends.
 
         :param seconds: the longest time to wait.
+        :raises ValueError: if the time is not finite.
         :raises DeploymentFailed: if the deployment fails.
         :raises CatalogUnavailable: if the deployment takes longer; it continues.
         """
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + time_limits.check(seconds, "seconds")
         while True:
             # Murano refuses requests for a deployed session, so the environment is requested.
             environment = self.murano.document("GET", _path(self.environment_id))
@@ -173,10 +175,10 @@ class EnvironmentPins:
 
 
 def find(murano: ServiceAdapter, reference: str) -> EnvironmentPins:
-    """Return the pins of an environment by its id, or by its name in the user's project.
+    """Return the pins of an environment.
 
-    A name is unique in its project. An operator uses the id for environments of other projects.
-
+    :param reference: the environment's id, or its name in the user's project, where names are
+        unique. For an environment of another project, an operator has to give the id.
     :raises NotFound: if there is no such environment.
     :raises CatalogError: if Murano's API fails.
     """
@@ -195,14 +197,14 @@ def find(murano: ServiceAdapter, reference: str) -> EnvironmentPins:
 
 
 def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
-    """Return the table of the requested moves.
+    """Return the moves that a user requests, as a table for ``EnvironmentPins``.
 
     >>> table([("org.db", Version("1.0.0")), ("org.wiki", None)], pins)
     {'org.db': ['1.0.0'], 'org.wiki': None}
 
-    :param packages: FQNs, each with a version, or with None for the newest in range. Several
-        versions of a package are pinned side by side. If there are no packages, all pinned
-        packages move.
+    :param packages: pairs of an FQN and a version, or None for the newest version in range. Several
+        versions of a package are pinned side by side. Without packages, all pinned packages are
+        moved to the newest version in range.
     :raises InvalidPins: if a package is requested both with and without a version.
     """
     versions: dict[str, list[Version | None]] = {}
@@ -221,7 +223,7 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
 
 @contextlib.contextmanager
 def _expected_form() -> Iterator[None]:
-    """Raise CatalogError if an answer of Murano's API does not have the expected form."""
+    """Raise CatalogError if the block finds an answer of Murano's API in an unexpected form."""
     try:
         yield
     except (IndexError, KeyError, TypeError) as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The object model of an environment: the headers of its objects.
+"""The object model of an environment, and the headers of the objects in it.
 
-Murano's API keeps the model, and its engine loads it. The header of an object is its key
-``?``. Its ``type`` is ``CLASS``, with ``/RANGE`` and ``@PACKAGE`` if they are known; the
-engine always writes both, with a full version as the range.
+Murano's API keeps the model, and the engine loads it. The header of an object is its key ``?``. The
+``type`` in a header is ``CLASS``, which ``/RANGE`` and ``@PACKAGE`` may follow. The engine always
+writes all three, with a full version as the range.
 """
 
 import contextlib
@@ -12,36 +12,83 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from glare_murano.package import GlareMuranoError, VersionSpec
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package.errors import InvalidName, InvalidRange, quoted
+from glare_murano.package.manifest import check_fqn, check_required_name
 
 # The current objects, and the objects of the former deployment. The engine loads both.
 _OBJECTS = ("Objects", "ObjectsCopy")
 
 
 def root_header(model: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the header of the root object, or None if it is missing or malformed."""
+    """Return the header of the root object; None if it is missing or malformed."""
     root = model.get("Objects")
     header = root.get("?") if isinstance(root, dict) else None
     return header if isinstance(header, dict) else None
 
 
 def object_headers(model: Mapping[str, Any]) -> Iterator[tuple[str, VersionSpec]]:
-    """Yield the class of each object and the range in its header, in any order.
+    """Yield the class of each object, with the range in its header, in any order.
 
-    A malformed header is left out: the engine reports it when it loads the object.
+    Malformed headers are left out: the engine reports them when it loads the objects.
     """
     for header in _headers(model):
-        class_name, version, _ = _parse_type(header["type"])
-        # The package is left out, since a dependency query has only one range for each package.
+        # The header's package is not used: a dependency query has only one range for a package.
         with contextlib.suppress(GlareMuranoError):
-            yield (
-                check_full_name(class_name),
-                canonical_range(version or header.get("classVersion") or "*"),
+            class_name, spec, _ = parse_header(header["type"], header.get("classVersion"))
+            yield class_name, canonical_range(spec)
+
+
+def parse_header(
+    type_name: object, version: object, package: object = None
+) -> tuple[str, VersionSpec, str | None]:
+    """Return the class, the range and the package in the header of an object.
+
+    :param type_name: the value of ``type``, such as ``CLASS`` or ``CLASS/RANGE@PACKAGE``.
+    :param version: the value of ``classVersion``, which is used if the type has no range.
+    :param package: the value of ``package``, which is used if the type has no package.
+    :returns: the package is None if the header does not name it.
+    :raises InvalidName: if the type, or the name of the class or of the package, is not valid.
+    :raises InvalidRange: if the range is not valid.
+    """
+    subject = f"the type {quoted(str(type_name))} of an object"
+    if not isinstance(type_name, str):
+        raise InvalidName(f"{subject} is not valid: expected a string such as org.example.App")
+    versioned, at, written_package = type_name.partition("@")
+    class_name, slash, written_range = versioned.partition("/")
+    for separator, text, meaning in ((slash, written_range, "range"), (at, written_package, "FQN")):
+        if separator and not text.strip():
+            raise InvalidName(
+                f"{subject} has no {meaning} after {separator!r}; add one, or remove {separator!r}"
             )
+    package = written_package or package or None
+    try:
+        check_fqn(class_name)
+        if package is not None:
+            check_required_name(package if isinstance(package, str) else repr(package))
+        spec = requested_range(written_range or version)
+    except InvalidName as error:
+        raise InvalidName(f"{subject}: {error}") from error
+    except InvalidRange as error:
+        raise InvalidRange(f"the version of an object of class {class_name}: {error}") from error
+    return class_name, spec, None if package is None else str(package)
+
+
+def requested_range(version: object) -> VersionSpec:
+    """Return the range for a version in the header of an object, or in a request to Murano's API.
+
+    :param version: a range, or a whole number, which YAML and JSON read from ``1`` without quotes.
+        None and an empty string mean any version.
+    :raises InvalidRange: if the value is anything else, such as a fraction: ``1.10`` without quotes
+        is the number 1.1.
+    """
+    if version is None or version == "":
+        return VersionSpec.of("*")
+    is_whole = isinstance(version, int) and not isinstance(version, bool)
+    return VersionSpec.of(str(version) if is_whole else version)  # type: ignore[arg-type]
 
 
 def canonical_range(text: object) -> VersionSpec:
-    """Parse a range that the engine has written, with clauses in any order.
+    """Parse a range that the engine has written; the order of its clauses has no effect.
 
     :raises InvalidRange: if the range is not valid.
     """
@@ -49,9 +96,9 @@ def canonical_range(text: object) -> VersionSpec:
 
 
 def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str]) -> None:
-    """Change the ranges in those headers of objects that the engine has written.
+    """Change the ranges in the headers that the engine has written, which name range and package.
 
-    :param change: takes an FQN and a range, and returns the new range.
+    :param change: a function that takes an FQN and a range, and returns the new range.
     """
     for header in _headers(model):
         class_name, version, package = _parse_type(header["type"])
@@ -73,7 +120,7 @@ def _headers(model: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parse_type(text: str) -> tuple[str, str, str]:
-    """Split ``CLASS/RANGE@PACKAGE``; missing parts are empty."""
+    """Split ``CLASS/RANGE@PACKAGE`` into three parts; missing parts are empty strings."""
     versioned, _, package = text.partition("@")
     class_name, _, version = versioned.partition("/")
     return class_name, version, package

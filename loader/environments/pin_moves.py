@@ -3,14 +3,15 @@
 """Move pins: give a deployed environment other versions of packages.
 
 After each task, the engine writes a table of the environment's pins into the header of the root
-object, under the key ``KEY``. Clients read and change this table through Murano's API. A changed
-table is a move: the next deployment changes the pins. The engine and the preview for clients
-both use this module, so that they agree.
+object, under the key ``KEY``. Clients read and change this table through Murano's API. If a client
+has changed it, the next deployment changes the pins. This is called a move. The engine and the
+preview for clients both use this module, so that they agree.
 
 The table is in the header since the API reads and saves only the ``Objects`` of a model. Murano 16
-drops unknown keys of a header, so the adapter writes the key again after each task. Murano does
-keep the key ``metadata``, but the table cannot be there: an engine with another package loader
-would change the pins and keep the old table. The next deployment would take this table for a move.
+drops unknown keys of a header, so the adapter writes the key again after each task. Murano keeps
+the key ``metadata``, but the table cannot be there: an engine with another package loader would
+change the pins and keep the old table. The next deployment would then take the old table for a
+move.
 """
 
 import copy
@@ -30,18 +31,19 @@ from loader.resolution import Resolution
 
 KEY = "_pins"
 
-# FQN -> the versions to pin; an empty set means the newest version in range.
+# An FQN -> the versions to pin; an empty set means the newest version in range.
 Moves = Mapping[str, frozenset[Version]]
 
 
 def read_moves(table: object, pins: Pins) -> Moves:
-    """Read a table, and return the pins that it changes.
+    """Return the moves in a table: those entries that differ from the pins.
 
     >>> read_moves({"org.db": None, "org.wiki": "1.1.0"}, Pins({"org.db": ["1.0.0"]}))
     {'org.db': frozenset(), 'org.wiki': frozenset({Version('1.1.0')})}
 
-    :param table: FQN -> a version, a list of versions, or None for the newest in range.
-        A package that is left out keeps its pins.
+    :param table: a mapping of an FQN to a version, a list of versions, or None for the newest in
+        range. A package that is left out keeps its pins.
+    :param pins: the pins before the moves.
     :raises InvalidPins: if the table is not valid.
     :raises InvalidName: if the name of a package is not valid.
     """
@@ -59,12 +61,15 @@ def read_moves(table: object, pins: Pins) -> Moves:
 
 
 def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Change the pins, and return a copy of the model in which the headers fit the new pins.
+    """Move the pins, and return a copy of the model whose headers fit the new pins.
 
-    The engine writes the version of the package into the header of each object. If this
-    version is not pinned any more, the header gets one of the requested versions: one with the same
-    minor number, else one with the same major number, else the newest. If no version is
-    requested, the header gets the major number as its range.
+    The header of an object has the version of its package. If this version is not pinned any more,
+    the header gets one of the requested versions: one with the same minor number, else one with the
+    same major number, else the newest. If no version is requested, the header gets the major number
+    as its range.
+
+    :param pins: the pins, which are changed.
+    :param model: the model, which is not changed.
     """
     dropped = {fqn: set(pins.table.get(fqn, ())) - versions for fqn, versions in moves.items()}
 
@@ -82,9 +87,10 @@ def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> None:
-    """Check that a plan takes exactly the requested versions.
+    """Check that the chosen versions are exactly the requested ones.
 
-    :param planned: the plan of all objects, with the moves applied.
+    :param moves: the requested versions.
+    :param planned: the packages that were chosen for all objects after the moves.
     :raises NoSuchPackage: if a requested version is missing.
     :raises InvalidPins: if the environment cannot use the requested versions.
     :raises CatalogError: if a catalogue cannot be read.
@@ -107,13 +113,23 @@ def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> Non
 
 
 def near(version: Version, versions: Sequence[Version]) -> Version | None:
-    """Return the newest version with the same minor number, else with the same major number."""
+    """Return the newest version that is close to a missing one.
+
+    It has the same minor number, or if there is none, the same major number.
+
+    :param version: the missing version.
+    :param versions: the available versions.
+    """
     specs = VersionSpec.exactly(version).with_fallbacks()[1:]
     return next((found for spec in specs if (found := spec.select(versions))), None)
 
 
 def _replacement(version: Version, requested: frozenset[Version]) -> str:
-    """Return the range for an object whose version is no longer pinned."""
+    """Return the range for the header of an object whose version is not pinned any more.
+
+    :param version: the version in the header.
+    :param requested: the versions to which the pin was moved.
+    """
     if requested:
         ordered = resolver.newest_first(requested)
         return str(near(version, ordered) or ordered[0])

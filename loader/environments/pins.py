@@ -2,11 +2,9 @@
 
 """The pins of an environment (Murano calls them the fixation table).
 
-They are the versions of packages that earlier deployments have loaded.
-
-A pinned version is chosen for every range that contains it, even if a newer version
-exists: an environment changes only on request. The table has the form of
-Murano's object model (``SystemData.Packages``).
+They are the versions of packages that earlier deployments have used. For a range that contains a
+pinned version, this version is chosen, even if a newer one exists: an environment changes only on
+request. The table of pins has the form in Murano's object model (``SystemData.Packages``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +27,7 @@ class Pins:
     def __init__(self, table: Mapping[str, Iterable[str]] | None = None) -> None:
         """Make pins from a table.
 
-        :param table: FQN -> versions; by default, no version is pinned.
+        :param table: a mapping of FQNs to versions; by default, no version is pinned.
         :raises InvalidPins: if the table is not valid.
         """
         self._pinned: dict[str, set[Version]] = {}
@@ -42,14 +40,14 @@ class Pins:
         return f"Pins({self.dump()})"
 
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
-        """Replace the pins by the pins in a table.
+        """Replace all pins with those in a table.
 
         >>> pins.load({"org.db": ["2.0.0"]})
         >>> pins
         Pins({'org.db': ['2.0.0']})
 
-        :param table: FQN -> versions.
-        :raises InvalidPins: if the table is not valid; the pins stay as they were.
+        :param table: a mapping of FQNs to versions.
+        :raises InvalidPins: if the table is not valid; then the pins do not change.
         """
         if not isinstance(table, Mapping):
             raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
@@ -57,7 +55,7 @@ class Pins:
         self._used = {}
 
     def dump(self) -> dict[str, list[str]]:
-        """Return the pins as a table: FQN -> versions, both sorted.
+        """Return the pins as a mapping of FQNs to versions, both sorted.
 
         >>> pins.dump()
         {'org.db': ['1.2.0']}
@@ -78,7 +76,7 @@ class Pins:
         return self._pinned
 
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
-        """Return the newest pinned version of a package in a range, or None.
+        """Return the newest pinned version of a package in a range; None if there is none.
 
         >>> pins.select("org.db", VersionSpec.of("1"))
         Version('1.2.0')
@@ -92,8 +90,8 @@ class Pins:
         >>> pins
         Pins({'org.db': ['1.0.0', '1.2.0']})
 
-        :param is_yanked: whether the version is yanked. Then this deployment does not use the pin
-            for other ranges, but later deployments may.
+        :param is_yanked: whether the version is yanked. If it is, this deployment does not use it
+            for other ranges, but later deployments have the pin.
         """
         if self._frozen:
             return
@@ -103,7 +101,7 @@ class Pins:
             self._pinned = _with(self._pinned, fqn, version)
 
     def compact(self) -> None:
-        """Remove the pins that were not used.
+        """Remove the pins that this deployment has not used.
 
         >>> pins.use("org.wiki", Version("1.1.0"))
         >>> pins.compact()
@@ -129,11 +127,11 @@ def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict
 
 
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package; refuse invalid pins.
+    """Return the pinned versions of a package.
 
-    If they were ignored, the environment could get other versions.
+    Invalid pins are refused. If they were ignored, the environment could get other versions.
 
-    :raises InvalidPins: if they are not a list of versions.
+    :raises InvalidPins: if the pins are not a list of versions.
     """
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Package types, which read the classes, resources and form of a package from its files.
+"""Package types: each reads the classes, resources and form from the files of a package.
 
-The ``Format`` of a manifest chooses the package type from the entry points of the group
-``io.murano.plugins.packages`` (document "package-type plug-ins"). Plug-ins that were written for
-Murano work unchanged.
+The ``Format`` in a manifest chooses the package type, from the entry points of the group
+``io.murano.plugins.packages`` (document "package-type plug-ins"). Plug-ins for Murano work
+unchanged.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface that package types implement, also those from plug-ins.
+"""The interface of package types, including those from plug-ins.
 
-The document "package-type plug-ins" defines the interface, and Murano has the same one.
+The document "package-type plug-ins" defines the interface. It is the same as Murano's.
 """
 
 import abc
@@ -19,8 +19,8 @@ from loader.formats.source import DirectorySource, PackageSource, path_within
 class Package(abc.ABC):
     """A package as the engine sees it: all its classes are in MuranoPL.
 
-    If the files are in another language, the package type generates a class when the engine
-    requests it.
+    If the files of a package are in another language, its package type generates a class when the
+    engine requests it.
     """
 
     def __init__(
@@ -28,10 +28,10 @@ class Package(abc.ABC):
     ) -> None:
         """Make a package.
 
-        :param format_name: the name part of the format, such as ``MuranoPL``.
-        :param runtime_version: the version part of the format.
-        :param source_directory: the path of the package's files; a package type with
-            ``takes_source`` gets a source instead, see ``registry``.
+        :param format_name: the name in the format, such as ``MuranoPL``.
+        :param runtime_version: the version in the format.
+        :param source_directory: the path of the package's files. A package type with
+            ``takes_source`` gets an object instead, see ``registry``.
         """
         self._format_name = format_name
         self._runtime_version = runtime_version
@@ -44,22 +44,22 @@ class Package(abc.ABC):
 
     @property
     def format_name(self) -> str:
-        """The name part of the format."""
+        """The name in the format, such as ``MuranoPL``."""
         return self._format_name
 
     @property
     def runtime_version(self) -> Version:
-        """The version part of the format."""
+        """The version in the format."""
         return self._runtime_version
 
     @property
     def source_directory(self) -> str:
-        """The path of the package's files; reading the path unpacks them."""
+        """The path of the package's files; an archive is unpacked when this is read."""
         return os.fspath(self._source)
 
     @property
     def blob(self) -> bytes:
-        """The package as a ZIP file."""
+        """The content of a ZIP file with all files of the package."""
         packed = io.BytesIO()
         with Archive.open(self.source_directory) as archive:
             archive.pack(packed)
@@ -68,7 +68,7 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def full_name(self) -> str:
-        """The fully qualified name."""
+        """The fully qualified name (FQN); Murano calls this attribute ``full_name``."""
 
     @property
     @abc.abstractmethod
@@ -83,7 +83,7 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def requirements(self) -> Mapping[str, Any]:
-        """The required ranges by FQN; a range is a string or a ``Spec``."""
+        """The required ranges by FQN; a range is a string or a ``Spec`` of ``semantic_version``."""
 
     @property
     @abc.abstractmethod
@@ -118,23 +118,23 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def logo(self) -> bytes | None:
-        """The content of the logo file."""
+        """The content of the logo file; None if the package has none."""
 
     @property
     @abc.abstractmethod
     def supplier_logo(self) -> bytes | None:
-        """The content of the supplier's logo file."""
+        """The content of the supplier's logo file; None if the package has none."""
 
     @property
     @abc.abstractmethod
     def ui(self) -> bytes | str | None:
-        """The form definition, as YAML."""
+        """The form that users fill in, as YAML; None if the package has no form."""
 
     @abc.abstractmethod
     def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
         """Return the MuranoPL code of a class: YAML, or a pair of the YAML and a path.
 
-        This is what a package type implements. Callers use ``read_class``. The path is that of
+        A package type implements this method, and callers use ``read_class``. The path is that of
         the file in the package, for error messages.
 
         :param name: the fully qualified name of the class.
@@ -142,15 +142,15 @@ class Package(abc.ABC):
         """
 
     def read_class(self, name: str) -> tuple[bytes, str]:
-        """Return the MuranoPL code of a class as YAML, and its path, for any package type.
+        """Return the MuranoPL code of a class, and the path of its file, for any package type.
 
         >>> code, path = packages.load("org.db", "1").read_class("org.db.Database")
         >>> path
         'Classes/Database.yaml'
 
         :param name: the fully qualified name of the class.
-        :returns: the code, and the path of its file in the package. If the package type generates
-            the class, the name of the class takes the place of the path.
+        :returns: the code as YAML, and the path of its file in the package. For a generated class,
+            the second value is the name of the class instead.
         :raises KeyError: if the package does not define the class.
         :raises FileNotFoundError: if the package lacks the file.
         """
@@ -167,14 +167,17 @@ class Package(abc.ABC):
 
 
 def path_in_package(package: Package, path: str) -> str:
-    """Return the path of a file in a package; the path may be absolute."""
+    """Return the path of a file, relative to its package.
+
+    :param path: the path, absolute or relative to the package.
+    """
     if pathlib.PurePath(path).is_absolute():
         return os.path.relpath(path, package.source_directory)
     return path
 
 
 class PackageBase(Package):
-    """A package that reads its descriptive properties from its manifest.
+    """A package that reads its name, version and descriptions from its manifest.
 
     A subclass defines ``classes``, ``requirements``, ``ui`` and ``get_class``.
     """
@@ -228,7 +231,7 @@ class PackageBase(Package):
 
     @property
     def meta(self) -> Any:
-        """The metadata of the package (key ``Meta`` of the manifest), or None."""
+        """The metadata of the package (the key ``Meta`` of the manifest); None if it has none."""
         return self._manifest.get("Meta")
 
     @property
@@ -240,7 +243,7 @@ class PackageBase(Package):
         return self._source.read(self.supplier.get("Logo") or "supplier_logo.png")
 
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource file; the package is unpacked first.
+        """Return the path of a resource file; an archive is unpacked first.
 
         :raises ValueError: if the name leaves the directory ``Resources``.
         """

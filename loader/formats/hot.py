@@ -14,10 +14,10 @@ from loader.formats.base import PackageBase
 
 
 class HOTPackage(PackageBase):
-    """A package of the format ``Heat.HOT``, with ``template.yaml`` at its top.
+    """A package of the format ``Heat.HOT``, with ``template.yaml`` in its top directory.
 
-    Nested templates and other files of the template are in ``Resources/HotFiles``, Heat
-    environments in ``Resources/HotEnvironments``.
+    Nested templates and other files of the template are in ``Resources/HotFiles``. Heat
+    environments are in ``Resources/HotEnvironments``.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class HOTPackage(PackageBase):
 
     @property
     def ui(self) -> bytes | str:
-        """The form in the package, or else a form that is generated from the template."""
+        """The form in the package; if it has none, a form that is generated from the template."""
         own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
@@ -61,7 +61,7 @@ class HOTPackage(PackageBase):
         return yaql.dump(class_code.make_class(name, self._template, files, has_environments))
 
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource; the template is found under the package's name."""
+        """Return the path of a resource file; for the package's name, that of the HOT template."""
         return str(self._template_path) if name == self.full_name else super().get_resource(name)
 
     def _files(self, directory: str) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package type ``MuranoPL``, whose classes are in one or several files."""
+"""The package type ``MuranoPL``, whose packages contain class files in MuranoPL."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from loader.formats.source import path_within
 
 
 class MuranoPLPackage(PackageBase):
-    """A package of the format ``MuranoPL``; its classes are read without unpacking it."""
+    """A package of the format ``MuranoPL``; its classes are read without unpacking an archive."""
 
     takes_source = True
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The installed package types; the ``Format`` of a manifest chooses one of them."""
+"""The installed package types; the ``Format`` in a manifest chooses one of them."""
 
 import copy
 import logging
@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
-from glare_murano.package import InvalidManifest
+from glare_murano.package import InvalidManifest, Manifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, registered_formats
 from glare_murano.package.rules import Rule
 from loader import entry_points, errors
@@ -21,9 +21,10 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package from a plug-in that extends Murano's classes.
+    """A package whose class a plug-in has derived from Murano's classes.
 
-    This class adds the attributes that Murano's classes lack; the plug-in's package has all others.
+    This object adds the attributes that Murano's classes lack. All other attributes are those of
+    the plug-in's package.
     """
 
     __repr__ = Package.__repr__
@@ -33,7 +34,7 @@ class PluginPackage:
         """Make a package.
 
         :param package: the package that the plug-in has made.
-        :param source: the path of its files, or their source.
+        :param source: the path of its files, or an object that reads them.
         """
         self._package = package
         self._source = source
@@ -48,10 +49,10 @@ class PluginPackage:
 
 
 class PackageTypes:
-    """The allowed package types; each is imported for the first package with its format."""
+    """The allowed package types; each is imported for the first package that has its format."""
 
     def __init__(self, enabled: Collection[str] | None = None) -> None:
-        """List the installed formats; nothing is imported yet.
+        """List the formats of the installed package types; nothing is imported yet.
 
         :param enabled: the names of the Python distributions whose plug-ins may be used, in
             addition to the built-in package types; None allows all.
@@ -64,14 +65,16 @@ class PackageTypes:
         self._types: dict[str, Callable[..., Any]] = {}
 
     def load(self, source: PackageSource) -> Package:
-        """Return the package with the files of a source.
+        """Make the package for a source.
 
-        A package type gets the path of a directory with the files. If its class itself sets
-        ``takes_source`` to true, it gets the source instead. An inherited attribute has no effect.
+        The package type gets the path of a directory with the files. If its class itself sets
+        ``takes_source`` to true, it gets the source instead. An inherited ``takes_source`` has no
+        effect.
 
-        :raises InvalidPackage: if its manifest breaks a rule.
+        :param source: the files of the package.
+        :raises InvalidPackage: if the manifest breaks a rule.
         :raises UnsupportedFormat: if no allowed package type has the format.
-        :raises LoaderError: if its files cannot be read.
+        :raises LoaderError: if the files cannot be read.
         """
         try:
             manifest = source.manifest()
@@ -81,7 +84,7 @@ class PackageTypes:
             raise
         name = str(manifest.format)
         if name not in self._types:
-            package = f"{manifest.full_name} {manifest.version}"
+            package = f"{manifest.fqn} {manifest.version}"
             self._types[name] = self._import(name, f"{package} has the format {name}")
         package_type = self._types[name]
         takes_source = vars(package_type).get("takes_source", False)
@@ -92,6 +95,7 @@ class PackageTypes:
             # All loaders of the process share the manifest, and a plug-in may change its copy.
             copy.deepcopy(dict(manifest.document)),
         )
+        _check_identity(made, manifest)
         if isinstance(made, Package):
             return made
         return cast(Package, PluginPackage(made, source))
@@ -99,7 +103,8 @@ class PackageTypes:
     def _import(self, name: str, found: str) -> Callable[..., Any]:
         """Import the package type of a format.
 
-        :param found: which package has the format, for messages.
+        :param name: the format.
+        :param found: which package has the format, as the beginning of messages.
         """
         if name not in self._entry_points:
             raise errors.UnsupportedFormat(
@@ -125,3 +130,16 @@ class PackageTypes:
             package_type.init_plugin()
         LOG.info("Package type %s is %s", name, plugin)
         return package_type
+
+
+def _check_identity(package: Any, manifest: Manifest) -> None:
+    """Check that a plug-in computes no other name or version than the manifest has.
+
+    :raises UnsupportedFormat: if it does: the package could not be found by what it says.
+    """
+    computed, own = f"{package.full_name} {package.version}", f"{manifest.fqn} {manifest.version}"
+    if computed != own:
+        raise errors.UnsupportedFormat(
+            f"{own} has the format {manifest.format}, whose plug-in computes {computed}; name and "
+            f"version must be those of the manifest"
+        )

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files and the manifest of a package, which are in a directory or an archive."""
+"""Sources: the files and the manifest of a package, which are in a directory or an archive."""
 
 import abc
-import contextlib
-import functools
-import io
 import os
 import pathlib
 import posixpath
-import threading
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
-
-import cachetools
+from collections.abc import Callable
+from typing import TypeVar
 
 from glare_murano.package import Archive, Limits, read_manifest
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
-from glare_murano.package.manifest import MANIFEST_FILE, Manifest
-from loader import errors
+from glare_murano.package.manifest import Manifest
+from loader import archive_indexes, errors
+from loader.archive_indexes import ArchiveIndex, Identity
 
 _T = TypeVar("_T")
 
@@ -26,7 +21,7 @@ _T = TypeVar("_T")
 class PackageSource(os.PathLike[str]):
     """The files of one package.
 
-    If a source is used as a path, an archive is unpacked to a directory.
+    ``os.fspath`` returns a directory with the files; an archive is unpacked for it.
     """
 
     @abc.abstractmethod
@@ -34,19 +29,19 @@ class PackageSource(os.PathLike[str]):
         """Return the path of a directory with all files.
 
         :raises LoaderError: if the directory cannot be made.
-        :raises InvalidArchive: if the archive breaks a safety rule.
+        :raises InvalidArchive: if the archive breaks a rule for archives.
         """
 
     @abc.abstractmethod
     def __str__(self) -> str:
-        """Return the package's location for messages, without unpacking it."""
+        """Return where the package is, for messages; an archive is not unpacked for it."""
 
     @abc.abstractmethod
     def fetch(self) -> None:
-        """Fetch the files to this host if they are missing; do not unpack them.
+        """Fetch the files to this host if they are missing; an archive is not unpacked.
 
         :raises LoaderError: if they cannot be fetched.
-        :raises InvalidArchive: if the archive breaks a safety rule.
+        :raises InvalidArchive: if the archive breaks a rule for archives.
         """
 
     @abc.abstractmethod
@@ -58,26 +53,30 @@ class PackageSource(os.PathLike[str]):
         """
 
     def read(self, name: str, directory: str = "") -> bytes | None:
-        """Return the content of a file, or None if the package lacks it.
+        """Return the content of a file; None if the package lacks it.
 
         :param name: a path with slashes, relative to the directory.
-        :param directory: a directory of the package; by default, the top.
-        :raises ValueError: if the name leaves the directory.
+        :param directory: a directory of the package; by default, its top directory.
+        :raises ValueError: if the path leaves the directory.
         :raises LoaderError: if the file cannot be read.
-        :raises InvalidArchive: if the archive breaks a safety rule.
+        :raises InvalidArchive: if the archive breaks a rule for archives.
         """
         return self._read(path_within(directory, name))
 
     @abc.abstractmethod
     def _read(self, path: str) -> bytes | None:
-        """Return the content of the file with this path in the package; None if it is missing."""
+        """Return the content of a file; None if it is missing.
+
+        :param path: the path of the file in the package.
+        """
 
 
 class DirectorySource(PackageSource):
-    """The files in a directory; other programs may change them."""
+    """The files in a directory, which other programs may change."""
 
-    def __init__(self, root: pathlib.Path) -> None:
+    def __init__(self, root: pathlib.Path, limits: Limits = DEFAULT_LIMITS) -> None:
         self._root = root
+        self._limits = limits
 
     def __fspath__(self) -> str:
         return str(self._root)
@@ -88,7 +87,7 @@ class DirectorySource(PackageSource):
         """Do nothing: the files are on this host."""
 
     def manifest(self) -> Manifest:
-        with Archive.open(self._root) as archive:
+        with Archive.open(self._root, self._limits) as archive:
             return read_manifest(archive)
 
     def _read(self, path: str) -> bytes | None:
@@ -97,7 +96,7 @@ class DirectorySource(PackageSource):
 
 
 class ArchiveSource(PackageSource):
-    """The files in an archive of the cache; the archive does not change while it is used."""
+    """The files in an archive of the cache, which does not change while it is used."""
 
     def __init__(
         self,
@@ -105,17 +104,18 @@ class ArchiveSource(PackageSource):
         unpacked: Callable[[], pathlib.Path],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        """Make a source from an archive.
+        """Make a source; nothing is fetched yet.
 
-        :param archive: fetches the archive if it is missing, and returns its path.
-        :param unpacked: returns the path of a directory with its files.
-        :param limits: the limits on the archive's size and contents.
+        :param archive: a function that fetches the archive if it is missing, and returns its path.
+        :param unpacked: a function that unpacks the archive, and returns the directory of the
+            files.
+        :param limits: the limits for the archive.
         """
         self._archive = archive
         self._unpacked = unpacked
         self._limits = limits
         self._path: pathlib.Path | None = None
-        self._kept: _ArchiveIndex | None = None
+        self._kept: ArchiveIndex | None = None
 
     def __fspath__(self) -> str:
         return str(self._unpacked())
@@ -130,7 +130,7 @@ class ArchiveSource(PackageSource):
         return self._use_index(lambda index: index.manifest)
 
     def _read(self, path: str) -> bytes | None:
-        def read(index: _ArchiveIndex) -> bytes | None:
+        def read(index: ArchiveIndex) -> bytes | None:
             try:
                 size = index.archive.size(path)
             except KeyError:
@@ -139,7 +139,7 @@ class ArchiveSource(PackageSource):
 
         return self._use_index(read)
 
-    def _use_index(self, use: "Callable[[_ArchiveIndex], _T]") -> _T:
+    def _use_index(self, use: Callable[[ArchiveIndex], _T]) -> _T:
         is_second_try = False
         while True:
             path = self._path = self._archive()
@@ -151,103 +151,15 @@ class ArchiveSource(PackageSource):
                     raise errors.CacheError(f"cannot read the archive {path}: {error}") from error
                 is_second_try = True
 
-    def _index(self, path: pathlib.Path) -> "_ArchiveIndex":
-        status = path.stat()
-        key = _Key(str(path), status.st_size, status.st_ctime_ns, self._limits)
-        if self._kept is None or self._kept.key != key:
-            self._kept = _shared_index(key)
+    def _index(self, path: pathlib.Path) -> ArchiveIndex:
+        identity = Identity.of(path, self._limits)
+        if self._kept is None or self._kept.identity != identity:
+            self._kept = archive_indexes.find(identity)
         return self._kept
 
 
-class _Key(NamedTuple):
-    """The identity of an archive's content; an archive that was replaced gets another key."""
-
-    path: str
-    size: int
-    changed: int
-    limits: Limits
-
-
-class _ArchiveIndex:
-    """The list of an archive's files, and its manifest, which is read on first use."""
-
-    def __init__(self, key: _Key) -> None:
-        self.key = key
-        stream = _ReopenedFile(key.path)
-        with stream.kept_open():
-            self.archive = Archive.open(io.BufferedReader(stream), key.limits)
-
-    @functools.cached_property
-    def manifest(self) -> Manifest:
-        return read_manifest(self.archive)
-
-    @property
-    def memory(self) -> int:
-        """An upper estimate of the memory for this index and its parsed manifest, in bytes."""
-        paths = self.archive.paths
-        manifest = self.archive.size(MANIFEST_FILE) if MANIFEST_FILE in paths else 0
-        return 16_000 + 600 * len(paths) + 30 * manifest
-
-
-# To load 30 packages of 9 files from a full cache takes 7 ms of CPU time with these indexes
-# in memory, and 23 ms without them. Indexes are evicted at random: if the oldest were evicted
-# first, a closure a little larger than this memory would never find an index.
-_INDEX_MEMORY = 64 * 1024**2
-_indexes: cachetools.Cache[_Key, _ArchiveIndex] = cachetools.RRCache(
-    _INDEX_MEMORY, getsizeof=lambda index: index.memory
-)
-_shared_index = cachetools.cached(_indexes, key=lambda key: key, lock=threading.Lock())(
-    _ArchiveIndex
-)
-
-
-class _ReopenedFile(io.RawIOBase):
-    """A file that is open only during a read, so that many archives need no descriptors."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-        self._offset = 0
-        self._file: io.FileIO | None = None
-
-    @contextlib.contextmanager
-    def kept_open(self) -> Iterator[None]:
-        """Keep the file open for several reads."""
-        with open(self._path, "rb", buffering=0) as stream:
-            self._file = stream
-            try:
-                yield
-            finally:
-                self._file = None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_CUR:
-            offset += self._offset
-        elif whence == io.SEEK_END:
-            offset += os.stat(self._path).st_size
-        if offset < 0:
-            raise OSError(f"cannot seek to {offset}, before the start of {self._path}")
-        self._offset = offset
-        return offset
-
-    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
-        if self._file is None:
-            with self.kept_open():
-                return self.readinto(buffer)
-        self._file.seek(self._offset)
-        count = self._file.readinto(buffer)
-        self._offset += count
-        return count
-
-
 def path_within(directory: str, name: str) -> str:
-    """Return the path of a file in the package.
+    """Return the path of a file in a package.
 
     :param directory: a directory of the package.
     :param name: the path of the file, relative to the directory.

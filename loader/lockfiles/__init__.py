@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files: they list the releases of a closure, so that exactly these are loaded again."""
+"""Lock files, which list the exact releases of packages and of everything that they require."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lock file: it lists the releases of a closure, so that exactly these are loaded again.
+"""The lock file, which lists exact releases, so that these are loaded again.
 
-A lock file has the requirements, and every release in their closure with its digest. If the
-cache has the archives, a ``LockedCatalog`` needs no network. The file is sorted YAML, so that
-version control shows small differences.
+A lock file has a list of requirements, and every release in their closure with its digest. The
+closure is all packages that are required, directly or through others. A ``LockedCatalog`` loads
+these releases. It needs no network if the cache has their archives. The file is sorted YAML, so
+that version control shows small differences.
 """
 
 import collections
@@ -31,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Lock:
-    """A closure with its requirements.
+    """A list of requirements, and the exact releases that satisfy them.
 
     >>> lock = Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1"})
     >>> lock
@@ -40,9 +41,10 @@ class Lock:
     >>> Lock.load("packages.lock") == lock
     True
 
-    :param requirements: FQN -> range.
-    :param releases: the closure, sorted by name and version.
-    :param external: FQN -> versions that the engine provides, the newest first.
+    :param requirements: a mapping of FQNs to ranges.
+    :param releases: all releases, sorted by name and version.
+    :param external: a mapping of the names of extension plug-ins to the versions that the engine
+        has, the newest first.
     """
 
     requirements: Mapping[str, VersionSpec]
@@ -60,14 +62,15 @@ class Lock:
         requirements: Mapping[str, str | VersionSpec],
         provided: Mapping[str, Iterable[str]] | None = None,
     ) -> "Lock":
-        """Lock the closure of requirements.
+        """Choose the releases for requirements, and return a lock with them.
 
         >>> Lock.create([DirectoryCatalog("packages")], {"org.db": "<1.2", "io.murano": "*"})
         <Lock of org.db <1.2, io.murano *: io.murano 0.1.0, org.db 1.0.0>
 
         :param catalogs: one catalogue, or several in the order of preference.
-        :param provided: FQN -> versions of extension plug-ins that the engine provides,
-            in addition to those in the service's configuration.
+        :param requirements: a mapping of FQNs to ranges.
+        :param provided: a mapping of extension plug-ins of the engine to their versions, in
+            addition to those in the service's configuration.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if a range is not valid.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
@@ -87,9 +90,9 @@ class Lock:
     def update(
         self, catalogs: Catalog | Iterable[Catalog], fqns: Collection[str] | None = None
     ) -> "Lock":
-        """Return a lock with the newest versions of some packages, or of all.
+        """Return another lock, with the newest versions of some packages, or of all.
 
-        The other packages keep their versions. They get a second version only if a range requires
+        The other packages keep their versions. They get another version only if a range requires
         it, and never another archive of the same version.
 
         >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
@@ -122,9 +125,9 @@ class Lock:
         return updated
 
     def changes(self, updated: "Lock") -> list[VersionChange]:
-        """Return what an update changes.
+        """Return the differences between this lock and an updated one.
 
-        If a version only gets another archive, both versions in the change are equal.
+        If only the archive of a version was replaced, both versions in the change are equal.
 
         >>> Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1.0.0"}).changes(lock)
         [VersionChange(fqn='org.wiki', before=(Version('1.0.0'),), after=(Version('1.1.0'),))]
@@ -159,7 +162,7 @@ class Lock:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lock file, completely or not at all.
+        """Write the lock to a file; after a failure, an old file is unchanged.
 
         >>> lock.save("packages.lock")
 
@@ -206,10 +209,10 @@ class Lock:
         return cls(dict(requirements), lock_form.in_order(releases), by_fqn)._without_unused()
 
     def _without_unused(self) -> "Lock":
-        """Return this lock without unused releases.
+        """Return this lock without releases that nothing requires.
 
-        An update may keep a version while other packages need a newer one. If the newer version
-        satisfies all requirements, the kept version is not used.
+        An update may keep a version of a package although other packages need a newer one. If the
+        newer version satisfies all requirements, the kept version is not used.
         """
         query = Query(tuple(self.requirements.items()))
         chosen = resolution.resolve([LockedCatalog(self)], query).choices
@@ -225,7 +228,10 @@ class Lock:
         return found
 
     def _check_digests(self, kept: Iterable[Release], catalogs: Iterable[Catalog]) -> None:
-        """Check that the releases to keep still have the same archives."""
+        """Check that the releases whose versions are kept still have the same archives.
+
+        :raises LockError: if one has another archive.
+        """
         locked = {release.key: release.digest for release in kept}
         for release in self.releases:
             digest = locked.get(release.key, release.digest)
@@ -238,7 +244,7 @@ class Lock:
 
 
 class LockedCatalog(Catalog):
-    """A catalogue of the releases in a lock.
+    """A catalogue that has exactly the releases in a lock.
 
     >>> locked = LockedCatalog(lock, DirectoryCatalog("packages"))
     >>> with PackageLoader(locked, "cache") as packages:
@@ -247,9 +253,9 @@ class LockedCatalog(Catalog):
     """
 
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
-        """Make a catalogue.
+        """Make a catalogue; no file is read.
 
-        :param catalogs: the catalogues to fetch archives from, if the cache lacks them; only
+        :param catalogs: the catalogues from which archives are fetched that the cache lacks. Only
             archives with the locked digests are fetched.
         """
         super().__init__("the lock file")
@@ -273,10 +279,10 @@ class LockedCatalog(Catalog):
         return newest_first(r for r in self._lock.releases if class_name in r.classes)
 
     def resolve(self, query: Query) -> Answer:
-        """Return the closure for a query, as if all locked versions were pinned.
+        """Return all releases that a query needs, as if all locked versions were pinned.
 
-        For each range, the newest locked version is chosen. A new search for the fewest versions
-        could choose other ones.
+        For each range, the newest locked version is chosen. A search for the fewest versions, as in
+        other catalogues, could choose other versions than those that were locked.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():
@@ -288,11 +294,18 @@ class LockedCatalog(Catalog):
         why = {choice.release.key: choice.why for choice in resolved.chosen} if query.why else {}
         return Answer(chosen, resolved.unsatisfied, resolved.undefined, why, resolved.external)
 
+    def close(self) -> None:
+        for catalog in self._catalogs:
+            catalog.close()
+
     def remedy(self, missing: str) -> str:
         return f"create the lock file again from catalogues with {missing}"
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Fetch an archive with the locked digest from one of the other catalogues."""
+        """Fetch an archive from the first catalogue that has the release with the locked digest.
+
+        :raises CatalogError: if no catalogue of the loader has it.
+        """
         found = []
         for catalog in self._catalogs:
             for candidate in catalog.releases(release.fqn):
@@ -314,9 +327,9 @@ class LockedCatalog(Catalog):
         )
 
     def check(self, release: Release, read: Callable[[], Release]) -> None:
-        """Check that a package has its locked requirements and classes.
+        """Check that a loaded package has the requirements and classes in the lock.
 
-        :raises LockError: if the package has other requirements or classes.
+        :raises LockError: if it has other requirements or classes.
         """
         found = read()
         for fqn in sorted(release.requirements.keys() | found.requirements.keys()):
@@ -344,7 +357,12 @@ def _check_found(
     catalogs: Sequence[Catalog],
     pins: Mapping[str, Collection[Version]],
 ) -> None:
-    """Check that no package and no locked version is missing in the closure."""
+    """Check that the catalogues have all required packages, and all versions that are kept.
+
+    :param pins: the versions that are kept.
+    :raises LockError: if a version that is kept is missing.
+    :raises NoSuchPackage: if another package is missing.
+    """
     missing = [resolved.error(unsatisfied, catalogs) for unsatisfied in resolved.unsatisfied]
     for error in missing:
         locked = error.spec.select(pins.get(error.fqn, ()))

@@ -23,10 +23,11 @@ from loader.resolution import as_catalogs
 class CheckedRelease:
     """A locked release, compared with the catalogues.
 
+    :param release: the release in the lock.
     :param fault: why its archive cannot be fetched; empty if it can be fetched.
-    :param yanked: the reason for its yank; empty if it was not yanked.
-    :param newer: the newest version that was not yanked, in any range; None if the locked
-        version is the newest.
+    :param yanked: why it was yanked; empty if it was not.
+    :param newer: the newest version that was not yanked, in the range or not; None if no such
+        version is newer than the locked one.
     """
 
     release: Release
@@ -61,9 +62,9 @@ def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRele
 
 
 def require_available(checked: Sequence[CheckedRelease]) -> None:
-    """Check that every locked archive can be fetched.
+    """Check that all archives in the lock can be fetched.
 
-    :raises LockError: if some archives cannot be fetched.
+    :raises LockError: if some cannot be fetched.
     """
     if faulty := [c for c in checked if c.fault]:
         names = errors.listed(f"{c.release} ({c.fault})" for c in faulty)

@@ -2,9 +2,9 @@
 
 """The format of lock files: sorted YAML, with a count and a checksum.
 
-A file has the number of its releases, and the SHA-256 of its content. This checksum is computed
-from JSON with sorted keys, so the layout of the YAML does not matter. A release in the file, or a
-package that the engine provides, satisfies each requirement.
+A file has the number of its releases, and the SHA-256 of its content. The checksum is computed from
+the content as JSON with sorted keys, so the layout of the YAML does not matter. The file is
+complete: for each requirement, it has a release or an extension plug-in of the engine.
 """
 
 import collections
@@ -41,7 +41,7 @@ _AGAIN = "restore the file, or create it again"
 
 
 def dump(requirements: Ranges, releases: Collection[Release], external: Versions) -> bytes:
-    """Write a lock file."""
+    """Return the content of a lock file."""
     content = _content(requirements, releases, external)
     head = {"form": _FORM, "count": len(releases), "sha256": _sha256(content)}
     text = yaml.dump(
@@ -51,8 +51,10 @@ def dump(requirements: Ranges, releases: Collection[Release], external: Versions
 
 
 def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions]:
-    """Read the requirements, the releases and the provided packages in a lock file.
+    """Read the requirements, the releases and the extension plug-ins in a lock file.
 
+    :param data: the content of the file.
+    :param name: the name of the file, for messages.
     :raises ValueError: if the file is not valid.
     """
     root = safe_yaml.compose(data, name)
@@ -84,16 +86,16 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as lock files list it, the same for all catalogues and projects.
+    """Return a release as lock files list it, which is the same for all catalogues and projects.
 
-    A release that is not public is marked as private, since other projects may use a lock file.
+    A release that is not public is marked as private, since other projects may use the lock file.
     """
     visibility = None if release.visibility in (None, PUBLIC) else "private"
     return dataclasses.replace(release, id=release.digest, owner=None, visibility=visibility)
 
 
 def in_order(releases: Iterable[Release]) -> tuple[Release, ...]:
-    """Sort releases by name and version."""
+    """Sort releases by FQN and version."""
     return tuple(sorted(releases, key=lambda r: (r.fqn, r.version.precedence_key, str(r.version))))
 
 
@@ -141,7 +143,7 @@ def _refuse_unknown(keys: Collection[str]) -> None:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """Return a node's value, with each scalar as a string, since 1.10 is a version."""
+    """Return a node's value with each scalar as a string: 1.10 is a version, not a number."""
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A filter for murano-api, which answers requests for packages from Glare or Glance.
+"""A WSGI filter for murano-api, which answers requests for packages from Glare or Glance.
 
-With the filter, Murano's clients work unchanged when Glare or Glance has the packages.
+With this filter, Murano's clients work unchanged when the packages are in Glare or Glance.
 """

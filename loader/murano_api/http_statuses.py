@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the HTTP status for each error, as Murano's clients expect it."""
+"""Choose the HTTP status for each error that Murano's clients expect."""
 
 import contextlib
 import logging
@@ -29,9 +29,9 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Turn an error of the loader into an HTTP error of ``webob``.
+    """Turn the loader's errors in the block into HTTP errors of ``webob``.
 
-    If the service refuses a request, its status is kept. If the service fails, the status is 503.
+    If Glare or Glance refuses a request, its status is kept. If it fails, the status is 503.
     """
     try:
         yield
@@ -53,7 +53,7 @@ def reported() -> Iterator[None]:
 
 
 def _status(error: BaseException) -> int:
-    """Return the status with which the service refused the request; 0 if it sent no status."""
+    """Return the HTTP status of a service's refusal; 0 if the service has sent none."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ksa_exceptions.HttpError):

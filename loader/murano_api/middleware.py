@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter ``murano-packages`` of murano-api's pipeline.
+"""The WSGI filter ``murano-packages`` for murano-api's pipeline.
 
-In the pipeline, it follows ``authtoken`` and ``context``. It answers every call below
-``/v1/catalog``, calls of static actions, and requests for schemas with subclasses. Murano answers
-all other calls.
+In the pipeline, it follows ``authtoken`` and ``context``. It answers all calls below
+``/v1/catalog``, calls of static actions, and some requests for schemas, see ``object_schemas``. All
+other calls are passed on to Murano.
 """
 
 import re
@@ -48,6 +48,7 @@ class CatalogFilter:
         """Make a filter.
 
         :param application: the rest of Murano's pipeline.
+        :param controller: the object that answers the calls below ``/v1/catalog``.
         """
         self._application = application
         self._mapper = routes.Mapper()
@@ -59,7 +60,7 @@ class CatalogFilter:
                 path,
                 controller=schemas,
                 action="get_schema",
-                conditions={"method": ["GET"], "function": object_schemas.has_parameter},
+                conditions={"method": ["GET"], "function": object_schemas.is_answered},
             )
 
     def _connect(self, controller: object, paths: Iterable[tuple[str, str, str]]) -> None:
@@ -85,7 +86,7 @@ class CatalogFilter:
 def filter_factory(
     global_conf: dict[str, str], **local_conf: str
 ) -> Callable[[Application], CatalogFilter]:
-    """Make the filter, for ``paste.filter_factory``.
+    """Return a function that makes the filter; Paste calls this entry point.
 
     :raises CatalogError: if an option of the loader is invalid.
     """

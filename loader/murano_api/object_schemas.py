@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answer requests for JSON schemas that list subclasses.
+"""Answer requests for JSON schemas that Murano's own API does not answer.
 
-A property that holds an object accepts objects of all subclasses. With the parameter
-``subclasses`` of ``GET /v1/schemas/...``, the schema lists them. Murano's own API does not have
-this parameter; Murano itself answers requests without it.
+There are two kinds. A property that contains an object accepts objects of all subclasses: with the
+parameter ``subclasses`` of ``GET /v1/schemas/...``, which Murano's own API lacks, the schema lists
+these subclasses. An empty list of methods, as in ``GET /v1/schemas/CLASS/``, requests the schema of
+the class alone; Murano's own API answers with 404. All other requests are left to Murano's own API.
 """
 
 from collections.abc import Mapping
@@ -20,25 +21,28 @@ _PARAMETER = "subclasses"
 _MISSING = ("NoClassFound", "NoPackageForClassFound", "NoPackageFound")
 
 
-def has_parameter(environ: Mapping[str, Any], _: object) -> bool:
-    """Return whether a request has the parameter, for ``routes``."""
-    return _PARAMETER in webob.Request(environ).GET
+def is_answered(environ: Mapping[str, Any], _: object) -> bool:
+    """Return whether a request below ``/v1/schemas`` is answered here; ``routes`` calls this."""
+    request = webob.Request(environ)
+    return _PARAMETER in request.GET or request.path_info.endswith("/")
 
 
 class SchemaController:
-    """The calls below ``/v1/schemas`` that have the parameter ``subclasses``."""
+    """The calls below ``/v1/schemas`` that this module answers."""
 
     def get_schema(
         self, req: webob.Request, class_name: str, method_names: str = ""
     ) -> dict[str, Any]:
-        """Return the schemas of a class or of methods, from an engine."""
+        """Return the schemas of a class, or of some of its methods; an engine makes them."""
         policy.check("get_schema", req.context, {"class_name": class_name})
         # A wrong value raises ValueError, which is answered with 400.
-        is_requested = strutils.bool_from_string(req.GET[_PARAMETER], strict=True)
+        is_requested = strutils.bool_from_string(req.GET.get(_PARAMETER, "false"), strict=True)
+        # An empty list of methods stands for the class, and a missing list for everything.
+        is_listed = bool(method_names) or req.path_info.endswith("/")
         credentials = {"token": req.context.auth_token, "project_id": req.context.project_id}
         arguments = {
             "class_name": class_name,
-            "method_names": list(map(str.strip, method_names.split(","))) if method_names else [],
+            "method_names": list(map(str.strip, method_names.split(","))) if is_listed else [],
             "class_version": req.GET.get("classVersion"),
             "package_name": req.GET.get("packageName"),
             # The argument is sent only if needed: an engine without glare-murano does not know it.

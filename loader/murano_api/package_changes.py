@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Upload and change packages in Glare or Glance on requests to Murano's API."""
+"""Upload and change packages in Glare or Glance, as requests to Murano's API ask for."""
 
 import dataclasses
 import itertools
 import pathlib
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from glare_murano.package.archive_rules import limited
@@ -21,8 +21,10 @@ from loader.publishing import publication
 from loader.publishing.target import Target
 from loader.transport.failures import Conflict
 
-# The reason for the yank if a client of Murano disables a package.
+# The reason that a yanked package gets when a client of Murano disables it.
 DISABLED = "disabled by a client of Murano"
+# The longest name of a package in Murano.
+_MAX_NAME = 80
 _CHUNK = 64 * 1024
 _FIELDS = {"name": "display_name", "description": "description"}
 
@@ -32,14 +34,18 @@ class UnsupportedChange(errors.LoaderError):
 
 
 class MissingValue(errors.NotFound):
-    """A request removes a value that the list does not have."""
+    """A request removes a tag or a category that the package does not have."""
+
+
+class LongName(errors.LoaderError):
+    """The name of a package is longer than Murano's API allows."""
 
 
 class MissingRequirement(errors.LoaderError):
     """An uploaded package requires packages that are missing.
 
-    This is not reported as a conflict: Murano's clients would conclude that the version exists
-    already, and would skip it, or delete it first.
+    The request is not answered as a conflict. From a conflict, Murano's clients would conclude that
+    the version exists already, and would skip it, or delete it first.
     """
 
 
@@ -48,12 +54,14 @@ def upload(
 ) -> StoredPackage:
     """Publish an archive.
 
-    As in Murano, the manifest gives the name and the description, and the request adds tags.
+    As in Murano, the manifest gives the name and the description, and the request may add tags.
 
-    :param metadata: ``categories``, ``tags``, ``is_public`` and ``enabled``.
+    :param metadata: the values in the request: ``categories``, ``tags``, ``is_public``,
+        ``enabled``.
     :raises InvalidPackage: if the package breaks rules; the message has all problems.
+    :raises LongName: if the name in the manifest, or the FQN without one, is too long.
     :raises PublishError: if the version is published already.
-    :raises MissingRequirement: if a required package is missing; upload it first.
+    :raises MissingRequirement: if a required package is missing; it has to be uploaded first.
     :raises CatalogError: if the service refuses the package.
     """
     visibility: Visibility = "public" if metadata.get("is_public") else "private"
@@ -62,6 +70,7 @@ def upload(
         file = pathlib.Path(folder, "package.zip")
         pieces = limited(iter(lambda: archive.read(_CHUNK), b""))
         package = local_packages.receive(pieces, file, "the archive")
+        _check_name(package.contents.manifest.display_name)
         steps = publication.plan(Target(repository), [package], visibility)
         publication.check_unpublished(steps)
         stored = steps[0].stored
@@ -86,24 +95,27 @@ def upload(
 
 @dataclasses.dataclass
 class Changes:
-    """The changes in one request; if it changes a property several times, the last change counts.
+    """The changes in one request; of several changes to one property, the last one counts.
 
+    :param edit: a function that takes the package, and returns the new values of fields. It is
+        called again if another client changes the package meanwhile.
     :param values: the new values of the package's fields.
     :param enabled: whether new deployments may use the package; None for no change.
     :param is_published: whether the package becomes public.
     """
 
+    edit: Callable[[StoredPackage], Mapping[str, Any]]
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     enabled: bool | None = None
     is_published: bool = False
 
     def apply(self, repository: Repository, package: StoredPackage) -> StoredPackage:
-        """Change a package.
+        """Make the changes, and return the changed package.
 
         :raises CatalogError: if the service refuses a change; earlier changes are kept.
         """
         if self.values:
-            package = repository.change(package, **self.values)
+            package = repository.edit(package, self.edit)
         # A public package cannot become private again, so it is published only after the service
         # has accepted the new values.
         if self.is_published:
@@ -113,15 +125,19 @@ class Changes:
 
 
 def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Changes:
-    """Read the changes in a request.
+    """Read the changes that a request makes to a package.
 
-    :param changes: ``op``, ``path`` and ``value`` of each change, which Murano has validated.
+    :param changes: mappings with ``op``, ``path`` and ``value``, which Murano has validated.
     :raises UnsupportedChange: if a public package would become private.
-    :raises MissingValue: if a value to be removed is not in the list.
+    :raises MissingValue: if a tag or a category is removed that the package does not have.
+    :raises LongName: if a new name is too long.
     """
-    found = Changes()
+    changes = list(changes)
+    found = Changes(lambda again: read(again, changes).values)
     for change in changes:
         (name,), value = change["path"], change["value"]
+        if name == "name":
+            _check_name(value)
         if name in _FIELDS:
             found.values[_FIELDS[name]] = value
         elif name == "enabled":
@@ -139,6 +155,14 @@ def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Change
     return found
 
 
+def _check_name(name: str) -> None:
+    if len(name) > _MAX_NAME:
+        raise LongName(
+            f"the name of a package has at most {_MAX_NAME} characters, and {quoted(name)} has "
+            f"{len(name)}; shorten it"
+        )
+
+
 def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: str) -> list[str]:
     if operation == "replace":
         return _each_once(value)
@@ -151,12 +175,12 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
 
 
 def _each_once(*lists: Iterable[str]) -> list[str]:
-    """Join lists, each value once, without empty ones: murano-dashboard sends "" for no tags."""
+    """Join lists, without repeated and empty strings: murano-dashboard sends "" for no tags."""
     return list(dict.fromkeys(filter(None, itertools.chain(*lists))))
 
 
 def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
-    """Enable or disable a package: a disabled package is yanked."""
+    """Enable or disable a package; to disable it, it is yanked."""
     if enabled == package_json.is_enabled(package):
         return package
     if enabled and package.status != package_json.ACTIVE:

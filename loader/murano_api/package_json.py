@@ -6,19 +6,21 @@ The keys are those of ``murano.db.models.Package.to_dict``, and ``version``, whi
 Murano's own database do not have.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from loader.catalogs.stored_package import StoredPackage
 
 ACTIVE = "active"
-_DRAFTED = "drafted"
+# The statuses of the packages that Murano's API shows: it does not show drafts.
+SHOWN = (ACTIVE, "deactivated")
 # The length of a time such as 2026-01-31T23:59:59.
-_TIME_LENGTH = 19
+TIME_LENGTH = 19
 
 
 def is_shown(package: StoredPackage) -> bool:
-    """Return whether Murano's API shows a package: it does not show drafts."""
-    return package.status != _DRAFTED
+    """Return whether Murano's API shows a package."""
+    return package.status in SHOWN
 
 
 def is_enabled(package: StoredPackage) -> bool:
@@ -36,12 +38,12 @@ def to_json(package: StoredPackage) -> dict[str, Any]:
         "name": display_name(package),
         "type": stored.get("type") or "",
         "author": stored.get("author") or "",
-        "supplier": dict(stored.get("supplier") or {}),
+        "supplier": _supplier(stored.get("supplier") or {}),
         "description": stored.get("description") or "",
         "enabled": is_enabled(package),
         "is_public": package.visibility == "public",
         "owner_id": package.owner,
-        "tags": list(stored.get("tags") or []),
+        "tags": _tags(package),
         "categories": categories(package),
         "class_definitions": list(stored.get("class_definitions") or []),
         "created": _time(stored.get("created_at")),
@@ -59,5 +61,30 @@ def categories(package: StoredPackage) -> list[str]:
     return list(package.fields.get("categories") or [])
 
 
+def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
+    """Return a supplier as in the manifest: ``CompanyUrl.Link`` is a key of ``CompanyUrl``.
+
+    If ``CompanyUrl`` is a string as well, the keys stay as they are stored.
+    """
+    found: dict[str, Any] = {}
+    for key, value in flat.items():
+        outer, dot, inner = key.partition(".")
+        if dot and outer not in flat:
+            found.setdefault(outer, {})[inner] = value
+        else:
+            found[key] = value
+    return found
+
+
+def _tags(package: StoredPackage) -> list[str]:
+    """Return the tags in the order of the manifest, and then others.
+
+    Glare does not keep the order of tags. The keywords begin with the tags of the manifest.
+    """
+    order = {word: number for number, word in enumerate(package.fields.get("keywords") or [])}
+    found = package.fields.get("tags") or []
+    return sorted(found, key=lambda tag: order.get(tag.lower(), len(order)))
+
+
 def _time(value: Any) -> str | None:
-    return str(value)[:_TIME_LENGTH] if value else None
+    return str(value)[:TIME_LENGTH] if value else None

@@ -8,8 +8,7 @@ Murano's own policies apply. The service also gets the caller's token, and appli
 import datetime
 import itertools
 import uuid
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import jsonschema
@@ -22,6 +21,7 @@ from webob import exc
 
 from glare_murano import fields
 from glare_murano.package.errors import quoted
+from glare_murano.selection import Selection
 from loader import errors
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage
@@ -36,9 +36,6 @@ CONF = cfg.CONF
 # The namespace of ids for categories that are missing in Murano's database. Such an id is computed
 # from the category's name.
 _CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
-
-# The longest name of a package in Murano.
-_MAX_NAME = 80
 
 # The largest limit that every database accepts in a statement.
 _MAX_LIMIT = 2**31 - 1
@@ -87,15 +84,15 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             return package_json.to_json(find(self._repository(req), package_id))
 
     def get_ui(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the form of a package; without a form, answer 404, so that clients use schemas."""
+        """Return the form of a package; without a form, answer with an empty body."""
         return self._file(req, package_id, "ui_definition", "text/plain")
 
     def get_logo(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the logo of a package; answer 404 if it has no logo."""
+        """Return the logo of a package; without a logo, answer with an empty body."""
         return self._file(req, package_id, "logo")
 
     def get_supplier_logo(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the logo of a supplier; answer 404 if there is no logo."""
+        """Return the logo of a supplier; without a logo, answer with an empty body."""
         return self._file(req, package_id, "supplier_logo")
 
     def download(self, req: webob.Request, package_id: str) -> webob.Response:
@@ -138,10 +135,6 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                 policy.check("publicize_package", req.context)
             added = set(changes.values.get("categories") or ())
             self._check_categories(req, added.difference(package_json.categories(package)))
-            if len(changes.values.get("display_name") or "") > _MAX_NAME:
-                raise exc.HTTPBadRequest(
-                    explanation=f"the name of a package has at most {_MAX_NAME} characters"
-                )
             return package_json.to_json(changes.apply(repository, package))
 
     def delete(self, req: webob.Request, package_id: str) -> None:
@@ -159,7 +152,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """Check that categories exist, as Murano does."""
         if not set(names) - set(murano_categories.category_get_names()):
             return
-        known = {row["name"] for row, _ in self._categories(req)}
+        known = {row["name"] for row in self._categories(req)}
         if missing := sorted(set(names) - known):
             raise exc.HTTPBadRequest(
                 explanation=f"there is no category {quoted(missing[0])}; an administrator "
@@ -187,13 +180,13 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """List the categories in Murano's database, and other categories that packages have."""
         # Murano's controller checks the policy and the parameters.
         super().list_categories(req)
-        rows = [_with_count(row, found) for row, found in self._categories(req)]
+        rows = list(self._categories(req))
         return _category_page(rows, req.GET, self._validate_limit(req.GET.get("limit")))
 
     def get_category(self, req: webob.Request, category_id: str) -> dict[str, Any]:
         """Show a category with its packages."""
         policy.check("get_category", req.context)
-        for row, found in self._categories(req):
+        for row in self._categories(req):
             if row["id"] == category_id:
                 packages = [
                     {
@@ -201,9 +194,9 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                         "name": package_json.display_name(package),
                         "fully_qualified_name": package.fqn,
                     }
-                    for package in found
+                    for package in self._of_category(req, row["name"])
                 ]
-                return {**_with_count(row, found), "packages": packages}
+                return {**row, "packages": packages}
         raise exc.HTTPNotFound(explanation=_NO_CATEGORY.format(quoted(category_id)))
 
     def delete_category(self, req: webob.Request, category_id: str) -> None:
@@ -216,25 +209,28 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             )
         murano_categories.category_delete(category_id)
 
-    def _categories(
-        self, req: webob.Request
-    ) -> Iterator[tuple[dict[str, Any], list[StoredPackage]]]:
-        """Yield each category with its packages that the caller can see."""
-        packages: dict[str, list[StoredPackage]] = defaultdict(list)
+    def _categories(self, req: webob.Request) -> Iterator[dict[str, Any]]:
+        """Yield each category with the number of its packages that the caller can see."""
         with reported():
-            wanted = PackageList(
-                {"include_disabled": "true"}, req.context.project_id, is_admin=req.context.is_admin
-            )
-            for package in wanted.everything(self._repository(req)):
-                for name in package_json.categories(package):
-                    packages[name].append(package)
+            others = dict(self._repository(req).categories(package_json.SHOWN))
         for category in murano_categories.categories_list({}):
             row = category.to_dict()
-            yield row, packages.pop(row["name"], [])
-        for name, found in packages.items():
-            times = [str(package.fields.get("created_at") or "")[:19] for package in found]
-            row = {"id": str(uuid.uuid5(_CATEGORIES, name)), "name": name}
-            yield {**row, "created": min(times), "updated": max(times)}, found
+            found = others.pop(row["name"], None)
+            yield {**row, "package_count": found.packages if found else 0}
+        for name, found in others.items():
+            yield {
+                "id": str(uuid.uuid5(_CATEGORIES, name)),
+                "name": name,
+                "created": found.created_at[: package_json.TIME_LENGTH],
+                "updated": found.updated_at[: package_json.TIME_LENGTH],
+                "package_count": found.packages,
+            }
+
+    def _of_category(self, req: webob.Request, name: str) -> list[StoredPackage]:
+        """Return the newest version of each package that has a category."""
+        values = {"categories": [name], "status": package_json.SHOWN}
+        with reported():
+            return list(self._repository(req).packages(Selection(values, distinct="name")))
 
     def _repository(self, req: webob.Request) -> Repository:
         return self._repositories.of_request(req.context)
@@ -250,7 +246,11 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         with reported():
             repository = self._repository(req)
             package = find(repository, package_id)
-            return _streamed(repository.file(package, name), content_type)
+            try:
+                return _streamed(repository.file(package, name), content_type)
+            except errors.NotFound:
+                # As Murano: its clients raise an error for 404.
+                return _streamed(iter(()), content_type, 0)
 
 
 def _is_allowed(req: webob.Request, rule: str) -> bool:
@@ -271,10 +271,6 @@ def _streamed(
     if size is not None:
         response.content_length = size
     return response
-
-
-def _with_count(row: Mapping[str, Any], packages: Sequence[StoredPackage]) -> dict[str, Any]:
-    return {**row, "package_count": len(packages)}
 
 
 def _category_page(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the bodies of requests: their size is limited, and a malformed body is answered with 400.
+"""Read the bodies of requests, with a limit, and answer a malformed body with 400.
 
 Murano reads bodies of any size into memory, and answers some malformed bodies with 500.
 """
@@ -21,7 +21,7 @@ _UPLOAD = "multipart/form-data"
 
 
 class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
-    """Murano's reader of bodies, with a limit for their size."""
+    """Murano's reader of bodies, with a limit on their size."""
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
         # A body may have 1 MiB more than an archive, for the metadata and the multipart form.
@@ -41,7 +41,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
 
 
 def resource(controller: object) -> wsgi.Resource:
-    """Return the WSGI application of a controller, with Murano's content types."""
+    """Return a WSGI application that calls a controller; it accepts Murano's content types."""
     made = catalog.create_resource()
     made.controller = controller
     types = made.deserializer.specific_content_types
@@ -50,9 +50,10 @@ def resource(controller: object) -> wsgi.Resource:
 
 
 def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
-    """Return the two parts of an upload.
+    """Return the two parts of an upload: the archive and its metadata.
 
-    :raises HTTPBadRequest: if there is not exactly one file, or another part is not a JSON object.
+    :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, or if
+        another part is not a JSON object.
     """
     parts = list(body.values()) if body else []
     files = [part.file for part in parts if hasattr(part, "file")]

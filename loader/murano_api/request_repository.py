@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The repository of a request to murano-api, with the caller's token."""
+"""The client for packages that answers a request to murano-api, with the caller's token."""
 
 import copy
 from typing import Any
@@ -11,6 +11,7 @@ from keystoneauth1 import token_endpoint
 from keystoneauth1.access import service_catalog
 from oslo_config import cfg
 
+from glare_murano import archive_limits
 from loader import config, errors
 from loader.catalogs import options
 from loader.catalogs.package_service import SERVICES
@@ -19,13 +20,13 @@ from loader.transport import sessions
 
 
 class RequestRepositories:
-    """Makes the repository for each request from Murano's configuration."""
+    """Makes a client for all packages for each request, by Murano's configuration."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        """Choose the service; no request is sent.
+        """Choose Glare or Glance; no request is sent.
 
-        :param conf: Murano's configuration, which is read already.
-        :raises CatalogError: if ``[package_loader] catalogs`` names no service, or an option is
+        :param conf: Murano's configuration, which has been read.
+        :raises CatalogError: if ``[package_loader] catalogs`` names neither, or an option is
             invalid.
         """
         options.register(conf, config.OPTIONS)
@@ -42,15 +43,20 @@ class RequestRepositories:
         self._session = sessions.configured(conf, service.catalog_class.group, None)
 
     def of_request(self, context: Any) -> Repository:
-        """Return the repository for a request.
+        """Return the client for a request.
 
-        :param context: Murano's context for the request.
+        :param context: Murano's context of the request, with the caller's token.
         :raises CatalogError: if Keystone's catalogue does not have the service.
         """
         url = self._url(context)
         session: ksa_session.Session = copy.copy(self._session)
         session.auth = token_endpoint.Token(url, context.auth_token)
-        return self._service.repository_class(session, project_id=context.project_id, endpoint=url)
+        return self._service.repository_class(
+            session,
+            project_id=context.project_id,
+            endpoint=url,
+            limits=archive_limits.limits(self._conf[options.GROUP]),
+        )
 
     def _url(self, context: Any) -> str:
         service = self._service

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller for static actions; it answers 400 if a body is not a JSON object."""
+"""Murano's controller for static actions; if a body is not a JSON object, it answers with 400."""
 
 from typing import Any
 

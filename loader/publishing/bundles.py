@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bundles: files in Murano's format that list packages, and where their archives are.
+"""Bundles: files in Murano's format that list packages, and say where their archives are.
 
-A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha256": ...}]}``.
-A ``Url`` without a host is a path beside the bundle. Without ``Url``, the archive is
-``apps/NAME.VERSION.zip`` beside the bundle, as in Murano's own repositories.
+A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha256": ...}]}``. A
+``Url`` without a host is a path, relative to the bundle's directory. Without ``Url``, the archive
+is ``apps/NAME.VERSION.zip`` in the bundle's directory, as in Murano's own repositories.
 
 An attacker can replace packages that are sent over plain HTTP. So, over plain HTTP, an archive
-needs ``Sha256``, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
+needs ``Sha256``, and a bundle needs its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
 
 The query in a URL may be a signature that gives access to a file, so no message shows it.
 """
@@ -36,7 +36,7 @@ from glare_murano.package import (
 )
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.errors import quoted, shown
-from glare_murano.package.manifest import check_full_name
+from glare_murano.package.manifest import check_fqn
 from loader import errors, fs
 from loader.transport import download, failures, limited_sessions, retries, sessions
 from loader.transport.download import Download
@@ -46,16 +46,16 @@ _CHUNK = 128 * 1024
 
 
 class BundleError(errors.LoaderError):
-    """A bundle, or an archive in its list, cannot be read."""
+    """A bundle, or an archive that it lists, cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """A package in a bundle.
 
-    :param version: the version as the bundle has it; empty for any version.
+    :param version: the version as the bundle has it; empty if any version may arrive.
     :param place: the URL or the path of its archive.
-    :param digest: the SHA-256 of its archive, in hexadecimal, or empty.
+    :param digest: the SHA-256 of its archive, in hexadecimal; empty if the bundle has none.
     """
 
     fqn: str
@@ -65,20 +65,20 @@ class Entry:
 
 
 def is_bundle(place: str) -> bool:
-    """Return whether an argument names a bundle, and not a package."""
+    """Return whether a string names a bundle: it is a URL, or ends with .bundle or .json."""
     return is_url(place) or place.lower().endswith((".bundle", ".json"))
 
 
 def is_url(place: str) -> bool:
-    """Return whether a string is a URL, and not a path."""
+    """Return whether a string is an HTTP URL; if not, it is a path."""
     return place.lower().startswith(("http://", "https://"))
 
 
 def read(place: str) -> list[Entry]:
-    """Read a bundle from a file or a URL.
+    """Read a bundle from a file or a URL, and return its entries.
 
-    :raises BundleError: if the bundle cannot be read, is not in Murano's format, has another
-        digest, or is sent over plain HTTP without a digest.
+    :raises BundleError: if the bundle cannot be read, is not in Murano's format, has another digest
+        than its URL, or is sent over plain HTTP without a digest.
     """
     digest = ""
     if is_url(place):
@@ -97,17 +97,18 @@ def read(place: str) -> list[Entry]:
 
 
 def fetch(entries: Iterable[Entry], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Download the archives in a bundle into a directory, and check their digests.
+    """Download the archives of a bundle into a directory, check them, and return their paths.
 
-    No credentials are sent, and an archive over plain HTTP needs a digest.
+    No credentials are sent.
 
-    :raises BundleError: if an archive cannot be fetched; the message names the package.
+    :raises BundleError: if an archive cannot be fetched, is sent over plain HTTP without a digest,
+        or is not the package that the bundle lists.
     """
     return [_fetch(entry, folder / f"{uuid.uuid4().hex}.zip") for entry in entries]
 
 
 def write(path: pathlib.Path, entries: Iterable[Entry]) -> None:
-    """Write a bundle.
+    """Write a bundle with the given entries.
 
     :raises OSError: if the file cannot be written.
     """
@@ -118,7 +119,7 @@ def write(path: pathlib.Path, entries: Iterable[Entry]) -> None:
 
 
 def _entry(item: object, bundle: str) -> Entry:
-    fqn = wire.get(item, "Name", lambda value: check_full_name(wire.string(value)))
+    fqn = wire.get(item, "Name", lambda value: check_fqn(wire.string(value)))
     keys = wire.mapping(item)
     version, url, digest = (_text(keys, key) for key in ("Version", "Url", "Sha256"))
     if version:
@@ -137,7 +138,12 @@ def _text(keys: dict[str, Any], key: str) -> str:
 
 
 def _resolved(url: str, bundle: str) -> str:
-    """Return the URL or the path of an archive; a path has to be below the bundle's directory."""
+    """Return the URL or the path of an archive.
+
+    :param url: the URL in the bundle.
+    :param bundle: the URL or the path of the bundle.
+    :raises Malformed: if a path is not below the bundle's directory.
+    """
     joined = urllib.parse.urljoin(bundle, url) if is_url(bundle) else url
     if is_url(joined):
         return joined
@@ -161,7 +167,7 @@ def _fetch(entry: Entry, target: pathlib.Path) -> pathlib.Path:
 
 
 def _named(place: str) -> str:
-    """Return a URL or a path as messages show it."""
+    """Return a URL or a path for messages, without the query of the URL."""
     return shown(failures.without_queries(place) if is_url(place) else place)
 
 
@@ -179,16 +185,17 @@ def _check_package(entry: Entry, archive: pathlib.Path) -> None:
     except InvalidPackage as error:
         raise BundleError(f"{_named(entry.place)}: {error}") from error
     version = parse_version(entry.version) if entry.version else manifest.version
-    if (manifest.full_name, manifest.version) != (entry.fqn, version):
+    if (manifest.fqn, manifest.version) != (entry.fqn, version):
         raise BundleError(
-            f"{_named(entry.place)} contains {manifest.full_name} {manifest.version}, but the "
+            f"{_named(entry.place)} contains {manifest.fqn} {manifest.version}, but the "
             f"bundle says {entry.fqn} {entry.version}"
         )
 
 
 def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
-    """Yield the content of a file or a URL, piece by piece.
+    """Yield the content of a file or a URL, in pieces.
 
+    :param allow_plain: whether a URL without TLS is accepted.
     :raises BundleError: if the content cannot be read, or is larger than the maximum.
     """
     if is_url(place):
@@ -216,9 +223,9 @@ def _read(path: str) -> Iterator[bytes]:
 
 
 def _check_url(url: str, allow_plain: bool) -> None:
-    """Refuse a URL before a request is sent.
+    """Check a URL before a request is sent.
 
-    :raises BundleError: if the URL has credentials, or lacks TLS although TLS is needed.
+    :raises BundleError: if the URL has credentials, or has no TLS although it is needed.
     """
     try:
         parts = urllib.parse.urlsplit(url)
@@ -259,9 +266,9 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
 
 
 def _check_encrypted(response: requests.Response) -> None:
-    """Refuse a redirection to a URL without TLS.
+    """Check that a request was not redirected to a URL without TLS.
 
-    :raises BundleError: if the request was redirected to such a URL.
+    :raises BundleError: if it was.
     """
     for answer in (*response.history, response):
         if not answer.url.lower().startswith("https://"):

@@ -2,12 +2,13 @@
 
 """Copy packages from one service to another, all of them or none.
 
-Archives are copied byte by byte, so their digests do not change. After a failure, the next
-attempt copies only what is missing.
+Archives are copied byte by byte, so their digests do not change. If a copy fails, the next attempt
+copies only what is missing.
 """
 
 import dataclasses
 import itertools
+import logging
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,22 +20,26 @@ from loader.catalogs.base import Catalog
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.progress import Report
-from loader.publishing import publication, requirements, saving
+from loader.publishing import exports, publication, requirements
 from loader.publishing.publication import State, Step
+from loader.publishing.requirements import Warn
 from loader.publishing.target import Target
 from loader.references import PackageReference
 
-# Fields that a publisher may change.
+LOG = logging.getLogger(__name__)
+
+# The fields that a publisher may change, so that they are not always those of the archive.
 _FIELDS = ("display_name", "description", "tags", "categories", "keywords")
 
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """A package to be copied.
+    """A package that is to be copied.
 
-    :param source: the package in the source.
-    :param step: the step that publishes it; None if the target has published the same archive.
-    :param present: the package in the target; None if missing.
+    :param source: the package in the service from which it is copied.
+    :param step: the step that publishes it in the target; None if the target has already published
+        the same archive.
+    :param present: the package in the target; None if it is missing there.
     """
 
     source: StoredPackage
@@ -43,7 +48,7 @@ class Copy:
 
     @property
     def state(self) -> State:
-        """The state of the package in the target, before the copy."""
+        """The state of the package in the target before the copy."""
         return self.step.state if self.step else State.PUBLISHED
 
 
@@ -54,15 +59,16 @@ def choose(
     *,
     closure: bool = False,
 ) -> list[StoredPackage]:
-    """Return the newest package that can be loaded for each reference.
+    """Return the packages to copy: the newest one that can be loaded for each reference.
 
-    :param closure: whether to also return the closure of the packages.
+    :param catalog: the catalogue of the service from which packages are copied.
+    :param closure: whether all packages that these require are returned as well.
     :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if the service does not answer.
     """
     ids: dict[str, str] = {}
     for reference in references:
-        release, required = saving.choose(
+        release, required = exports.choose(
             catalog, *repository.name_and_range(reference), reference.id
         )
         ids |= {each.id: each.fqn for each in (required if closure else [release])}
@@ -81,15 +87,18 @@ def plan(
     visibility: Visibility,
     folder: pathlib.Path,
     report: Report = progress.ignore,
+    warn: Warn = LOG.warning,
 ) -> list[Copy]:
-    """Download the packages that the target lacks, and compare them; change nothing.
+    """Download the packages that the target lacks, and check them; the target is not changed.
 
-    :param catalog: the releases that the user of the target can load.
+    :param catalog: the catalogue of the target, for its user.
+    :param visibility: the visibility of the copies.
     :param folder: an empty directory for the archives.
-    :param report: called after each piece of a download, from any thread.
-    :returns: a copy for each package, published packages first.
-    :raises PublishError: if the target has a version with other files, or lacks a
-        requirement; the message has all such problems.
+    :param report: a function that is called after each piece of a download, from any thread.
+    :param warn: a function that is called for each warning about a package.
+    :returns: a copy for each package; packages that are published already come first.
+    :raises PublishError: if the target has a version with other files, lacks a requirement, or
+        would refuse a package; the message has all such problems.
     :raises InvalidPackages: if the archives break rules.
     :raises DigestMismatch: if an archive does not have the digest that the source lists.
     :raises CatalogError: if a service does not answer.
@@ -101,7 +110,7 @@ def plan(
 
     def download(package: StoredPackage) -> LocalPackage:
         place = f"{package} of {source.name}"
-        pieces = saving.checked(source.download(package), package, source.name, report)
+        pieces = exports.checked(source.download(package), package, source.name, report)
         file = folder / f"{waiting.index(package)}.zip"
         archive = local_packages.receive(pieces, file, place)
         if archive.key != package.key:
@@ -110,8 +119,13 @@ def plan(
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
-    requirements.find(archives, found, catalog, (), visibility)
-    for step in publication.plan(found, archives, visibility):
+    for archive in archives:
+        for warning in archive.contents.warnings:
+            warn(f"{archive.place}: {warning}")
+    requirements.find(archives, found, catalog, (), visibility, warn)
+    steps = publication.plan(found, archives, visibility)
+    publication.check_uploads(target, steps, lambda archive: _fields(by_key[archive.key]))
+    for step in steps:
         package = by_key[step.package.key]
         copies.append(Copy(package, step, step.stored))
     return copies
@@ -123,20 +137,20 @@ def copy(
     visibility: Visibility,
     report: Report = progress.ignore,
 ) -> None:
-    """Upload the missing packages, publish them with one request, and copy yanks.
+    """Upload the missing packages, publish them, and yank the copies of yanked packages.
 
+    :param copies: the result of ``plan``.
+    :param report: a function that is called after each piece of an upload, from any thread.
     :raises PublishError: if packages cannot be published; the message has all problems.
     :raises CatalogError: if the service refuses; then no package is published, and drafts stay.
     """
     copies = list(copies)
     sources = {copy.source.key: copy.source for copy in copies}
 
-    def fields(package: LocalPackage) -> Mapping[str, Any]:
-        source = sources[package.key].fields
-        return {name: source[name] for name in _FIELDS if name in source}
-
     steps = [copy.step for copy in copies if copy.step]
-    uploaded = publication.upload(target, steps, fields, report)
+    uploaded = publication.upload(
+        target, steps, lambda package: _fields(sources[package.key]), report
+    )
     if uploaded:
         publication.publish(target, uploaded, visibility)
     stored = {copy.source.key: copy.present for copy in copies if copy.present}
@@ -147,10 +161,18 @@ def copy(
             target.yank(package, reason)
 
 
+def _fields(source: StoredPackage) -> Mapping[str, Any]:
+    """Return the fields of a package that are copied, since a publisher may change them."""
+    return {name: source.fields[name] for name in _FIELDS if name in source.fields}
+
+
 def _same(
     target: Target, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
-    """Return id of a package in the source -> the target's published package with this archive."""
+    """Return the packages that the target has already published with the same archive.
+
+    :returns: a mapping of a package's id in the source to the package in the target.
+    """
     project = target.repository.project()
     digests = {(package.key, package.digest): package.id for package in packages}
     named = target.named({key.fqn for key, _ in digests})

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Migrate packages from a Murano API into Glare or Glance, with their owners and fields.
+"""Migrate packages from Murano's API to Glare or Glance, with their owners and fields.
 
-In Glare and Glance, the project of the token becomes the owner of a package. Therefore a package
-is uploaded within the scope of its project. The caller, who has to be an administrator, then
-publishes public packages. If a package is refused, the packages that require it are also refused,
-and all others are migrated. The next attempt migrates only the missing packages.
+In Glare and Glance, a package belongs to the project whose token uploads it. So each package is
+uploaded with a token for its owner's project. A public package is then published with the rights of
+the caller, who has to be an administrator.
+
+If a package is refused, the packages that require it are refused as well, and all others are
+migrated. The next attempt migrates only the missing packages.
 """
 
+import contextlib
 import dataclasses
 import enum
+import functools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -36,11 +40,9 @@ from loader.publishing.publication import PublishError, State, Step
 from loader.publishing.target import Target
 from loader.transport.adapter import ServiceAdapter
 
-# A function that gets a package, the number of bytes so far, and the number of all bytes.
-
 
 class Result(enum.StrEnum):
-    """The result for a package."""
+    """What happens to a package in the migration."""
 
     READY = "would be migrated"
     MIGRATED = "migrated"
@@ -51,10 +53,11 @@ class Result(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class SourcePackage:
-    """A package in a list of Murano's API.
+    """A package that Murano's API lists.
 
-    :param owner: the id of its project.
-    :param fields: its mutable fields, under their names in Glare.
+    :param owner: the id of the project that owns it.
+    :param is_enabled: whether Murano lets users deploy it.
+    :param fields: the fields that users may change, under their names in Glare.
     """
 
     id: str
@@ -66,7 +69,7 @@ class SourcePackage:
 
     @property
     def visibility(self) -> Visibility:
-        """The visibility of the package in the service."""
+        """The visibility that the package gets in the service."""
         return "public" if self.is_public else "private"
 
     def __str__(self) -> str:
@@ -75,11 +78,14 @@ class SourcePackage:
 
 @dataclasses.dataclass
 class Migration:
-    """A package in a migration.
+    """The migration of one package.
 
-    :ivar archive: the downloaded package, if it is valid.
-    :ivar step: the step that publishes it; ``migrate`` needs it for the result ``READY``.
-    :ivar reason: why it is left out or refused.
+    :ivar result: what happens to the package; ``READY`` until the migration ends.
+    :ivar reason: why the package is left out or refused.
+    :ivar archive: the downloaded package; None before the download, or if it is invalid.
+    :ivar repository: the service, with a token for the owner's project; ``compare`` sets it.
+    :ivar step: the step that publishes the package; ``compare`` sets it.
+    :ivar warnings: mistakes in the package that the service accepts.
     """
 
     package: SourcePackage
@@ -88,6 +94,7 @@ class Migration:
     archive: LocalPackage | None = None
     repository: Repository | None = None
     step: Step | None = None
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def version(self) -> Version | None:
@@ -95,15 +102,16 @@ class Migration:
         return self.archive.version if self.archive else None
 
     def end(self, result: Result, reason: object = "") -> None:
-        """Set the result of the package's migration, with its reason."""
+        """End the migration of the package with a result and a reason."""
         self.result, self.reason = result, str(reason)
 
 
 def find(client: ServiceAdapter, *, all_projects: bool = False) -> Iterator[SourcePackage]:
-    """Yield the packages of the project and public packages, or the packages of all projects.
+    """Yield the packages that Murano's API lists.
 
     :param client: a client for Murano's API.
-    :param all_projects: whether to yield the packages of all projects, for an administrator.
+    :param all_projects: whether to yield the packages of all projects, for an administrator; by
+        default, those of the user's project and public ones.
     :raises CatalogError: if Murano does not answer.
     """
     query = [("include_disabled", "true"), ("limit", str(murano.PAGE))]
@@ -124,13 +132,13 @@ def read(
     folder: pathlib.Path,
     report: Report = progress.ignore,
 ) -> list[Migration]:
-    """Download and check packages, several at once.
+    """Download and check packages, several at once, and return a migration for each.
 
-    Invalid packages are refused, with all their problems. Packages that are disabled in Murano
-    are left out.
+    Invalid packages are refused, with all their problems. Packages that are disabled in Murano are
+    left out.
 
     :param folder: an empty directory for the archives.
-    :param report: called after each download, from any thread.
+    :param report: a function that is called after each download, from any thread.
     :raises CatalogUnavailable: if Murano does not answer.
     :raises OSError: if an archive cannot be written.
     """
@@ -145,16 +153,10 @@ def read(
             return
         label = f"the archive of package {package}"
         pieces = client.download(murano.archive_path(package.id), label)
-        try:
+        with _refusing(entry):
             archive = local_packages.receive(pieces, folder / f"{number}.zip", str(package))
-        except InvalidPackage as error:
-            entry.end(Result.REFUSED, "\n".join(map(str, error.everything)))
-        except errors.CatalogUnavailable:
-            raise
-        except errors.CatalogError as error:
-            entry.end(Result.REFUSED, error)
-        else:
             entry.archive = archive
+            entry.warnings += map(str, archive.contents.warnings)
             if archive.fqn != package.fqn:
                 entry.end(Result.REFUSED, f"its archive contains {archive}")
             report(Progress(str(package), archive.size, archive.size))
@@ -167,7 +169,11 @@ def read(
 def compare(
     entries: Iterable[Migration], repository: Repository, scope: Callable[[str], Repository]
 ) -> None:
-    """Compare packages with those in the service, each within the scope of its project.
+    """Compare packages with those in the service, each with a token for its owner's project.
+
+    Migrations of packages that are published already end here.
+
+    Packages that the service would refuse are refused.
 
     :param repository: the service, with the rights of the caller.
     :param scope: a function that takes a project's id, and returns the service with the caller's
@@ -189,6 +195,7 @@ def compare(
             (entry.step,) = publication.plan(
                 Target(found), [_archive(entry)], entry.package.visibility
             )
+            publication.check_uploads(found, [entry.step], lambda _: entry.package.fields)
         except PublishError as error:
             entry.end(Result.REFUSED, error)
             return
@@ -208,43 +215,79 @@ def compare(
 def check_requirements(
     entries: Iterable[Migration], repository: Repository, catalog: Catalog
 ) -> None:
-    """Refuse packages whose requirements neither the migration nor the service satisfies.
+    """Refuse packages with requirements that neither the migration nor the service satisfies.
+
+    If the service does not enforce the requirements, the packages get warnings instead.
 
     :param repository: the service, with the rights of the caller.
+    :param catalog: the service's catalogue, which knows the engine's extension plug-ins.
     :raises CatalogError: if the service does not answer.
     """
     entries = list(entries)
-    migrated: dict[str, list[Migration]] = {}
-    for entry in entries:
-        migrated.setdefault(entry.package.fqn, []).append(entry)
-    names = {fqn for entry in _ready(entries) for fqn in _archive(entry).requirements}
-    stored = stored_package.by_name(repository.named(names, stored_package.ACTIVE))
-
-    def is_satisfied(entry: Migration, fqn: str, spec: VersionSpec) -> bool:
-        source = entry.package
-        return (
-            any(_serves(other, entry, spec) for other in migrated.get(fqn, ()))
-            or any(
-                requirements.satisfies(package, spec, source.visibility)
-                for package in stored.get(fqn, ())
-                if _is_public(package) or package.owner == source.owner
-            )
-            or requirements.is_external(catalog, fqn, spec)
-        )
-
+    found = _Requirements(entries, repository, catalog)
     for group in _groups(_ready(entries)):
         is_changed = True
         while is_changed:
             is_changed = False
             for entry in _ready(group):
-                problems = [
-                    _problem(fqn, spec, migrated.get(fqn, ()))
-                    for fqn, spec in _archive(entry).requirements.items()
-                    if not is_satisfied(entry, fqn, spec)
-                ]
-                if problems:
+                if problems := found.refusals(entry):
                     entry.end(Result.REFUSED, "\n".join(problems))
                     is_changed = True
+    for entry in _ready(entries):
+        entry.warnings += found.unsatisfied(entry).values()
+
+
+class _Requirements:
+    """What satisfies the requirements of packages in a migration."""
+
+    def __init__(
+        self, entries: Sequence[Migration], repository: Repository, catalog: Catalog
+    ) -> None:
+        self._repository = repository
+        self._catalog = catalog
+        self._migrated: dict[str, list[Migration]] = {}
+        for entry in entries:
+            self._migrated.setdefault(entry.package.fqn, []).append(entry)
+        names = {fqn for entry in _ready(entries) for fqn in _archive(entry).requirements}
+        self._stored = stored_package.by_name(repository.named(names, stored_package.ACTIVE))
+
+    def refusals(self, entry: Migration) -> list[str]:
+        """Return the problems for which the service would refuse a package."""
+        return [
+            problem
+            for fqn, problem in self.unsatisfied(entry).items()
+            if requirements.is_enforced(
+                self._checks, entry.package.visibility, is_hidden=self._is_found(entry, fqn)
+            )
+        ]
+
+    def unsatisfied(self, entry: Migration) -> dict[str, str]:
+        """Return FQN -> problem, for each requirement that nothing satisfies."""
+        visibility = entry.package.visibility
+        return {
+            fqn: _problem(fqn, spec, self._migrated.get(fqn, ()))
+            for fqn, spec in _archive(entry).requirements.items()
+            if not self._is_found(entry, fqn, visibility)
+            and not requirements.is_external(self._catalog, fqn, spec)
+        }
+
+    @functools.cached_property
+    def _checks(self) -> Mapping[str, str]:
+        return self._repository.checks()
+
+    def _is_found(self, entry: Migration, fqn: str, visibility: Visibility = "private") -> bool:
+        """Return whether a package satisfies a requirement.
+
+        :param visibility: the visibility of the requiring package, which may differ from its own.
+        """
+        owner, spec = entry.package.owner, _archive(entry).requirements[fqn]
+        return any(
+            _serves(other, owner, spec, visibility) for other in self._migrated.get(fqn, ())
+        ) or any(
+            requirements.satisfies(package, spec, visibility)
+            for package in self._stored.get(fqn, ())
+            if _is_public(package) or package.owner == owner
+        )
 
 
 def migrate(
@@ -252,11 +295,11 @@ def migrate(
 ) -> None:
     """Upload the packages that are ready, several at once, and publish them.
 
-    Required packages are published first, and packages that require each other together.
+    Required packages are published first. Packages that require each other are published together.
 
     :param repository: the service, with the rights of the caller; it publishes public packages.
-    :param report: called after each piece of an upload, from any thread.
-    :raises CatalogUnavailable: if the service does not answer; drafts stay.
+    :param report: a function that is called after each piece of an upload, from any thread.
+    :raises CatalogUnavailable: if the service does not answer; uploaded drafts stay.
     """
     ready = _ready(entries)
     drafts: dict[str, StoredPackage] = {}
@@ -265,37 +308,29 @@ def migrate(
         if entry.step is None:
             raise ValueError(f"{entry.package} was not compared")
         owner, archive = entry.package.owner, entry.step.package
-        try:
+        with _refusing(entry):
             drafts[entry.package.id] = publication.upload_one(
                 _repository(entry),
                 entry.step,
                 entry.package.fields,
                 lambda p: report(dataclasses.replace(p, name=f"{archive} of {owner}")),
             )
-        except errors.CatalogUnavailable:
-            raise
-        except errors.CatalogError as error:
-            entry.end(Result.REFUSED, error)
 
     list(concurrency.results(upload, ready))
     for group in filter(None, map(_ready, _groups(ready))):
         # All packages of a group have one visibility; in a private group, they have one owner.
         package = group[0].package
         publisher = repository if package.is_public else _repository(group[0])
-        try:
+        with _refusing(*group):
             publication.publish(
                 publisher, [drafts[e.package.id] for e in group], package.visibility
             )
-        except errors.CatalogUnavailable:
-            raise
-        except errors.CatalogError as error:
-            _end(group, Result.REFUSED, error)
-        else:
-            _end(group, Result.MIGRATED)
+            for entry in group:
+                entry.end(Result.MIGRATED)
 
 
 def _refuse_repeated(entries: Iterable[Migration]) -> None:
-    """Refuse packages if the project has another one with the same name and version."""
+    """Refuse a package if the same project has another one with the same name and version."""
     seen: dict[tuple[str, PackageVersion], str] = {}
     for entry in _ready(entries):
         key = entry.package.owner, _archive(entry).key
@@ -331,7 +366,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
-    """Return the service within the scope of a project, or why this is not possible."""
+    """Return the service with a token for a project, or a string that says why it is impossible."""
     remedy = (
         f"give your user a role in the project {owner} (openstack role add), and run the command "
         f"again; or delete the package, if there is no such project any more"
@@ -355,9 +390,20 @@ def _ready(entries: Iterable[Migration]) -> list[Migration]:
     return [entry for entry in entries if entry.result is Result.READY]
 
 
-def _end(entries: Iterable[Migration], result: Result, reason: object = "") -> None:
-    for entry in entries:
-        entry.end(result, reason)
+@contextlib.contextmanager
+def _refusing(*entries: Migration) -> Iterator[None]:
+    """Refuse packages if the block finds that they are invalid, or if the service refuses them.
+
+    :raises CatalogUnavailable: if the service does not answer.
+    """
+    try:
+        yield
+    except errors.CatalogUnavailable:
+        raise
+    except (InvalidPackage, errors.CatalogError) as error:
+        found = error.everything if isinstance(error, InvalidPackage) else [error]
+        for entry in entries:
+            entry.end(Result.REFUSED, "\n".join(map(str, found)))
 
 
 def _repository(entry: Migration) -> Repository:
@@ -372,10 +418,16 @@ def _archive(entry: Migration) -> LocalPackage:
     return entry.archive
 
 
-def _serves(other: Migration, entry: Migration, spec: VersionSpec) -> bool:
-    """Return whether a package in the migration satisfies a requirement of another one."""
+def _serves(other: Migration, owner: str, spec: VersionSpec, visibility: Visibility) -> bool:
+    """Return whether one package in the migration satisfies a requirement of another.
+
+    :param other: the package that may satisfy the requirement.
+    :param owner: the project of the package that has the requirement.
+    :param spec: the required range.
+    :param visibility: the visibility of the package that has the requirement.
+    """
     is_visible = other.package.is_public or (
-        other.package.owner == entry.package.owner and not entry.package.is_public
+        other.package.owner == owner and visibility == "private"
     )
     is_left = other.result in (Result.READY, Result.SKIPPED)
     return is_left and is_visible and other.version is not None and spec.match(other.version)
@@ -385,21 +437,23 @@ def _problem(fqn: str, spec: VersionSpec, others: Sequence[Migration]) -> str:
     refused = [f"{o.package} is {o.result}" for o in others if o.result is Result.REFUSED]
     listed = errors.listed(str(other.version) for other in others if other.version)
     found = "; ".join(refused) or f"Murano has: {listed}"
+    versions = [other.version for other in others if other.version]
     return (
-        f"it requires {fqn} in the range {spec}, which was not found ({found}); publish "
-        f"one that it can use, and run the command again"
+        f"it requires {fqn} in the range {spec}, which was not found ({found}); "
+        f"{requirements.remedy(fqn, versions)}"
     )
 
 
 def _groups(entries: Iterable[Migration]) -> list[list[Migration]]:
-    """Group packages that require each other, and return the groups, required ones first."""
+    """Group packages that require each other; the groups that others require come first."""
     by_id = {entry.package.id: entry for entry in entries}
     required = {
         entry.package.id: [
             other.package.id
             for fqn, spec in _archive(entry).requirements.items()
             for other in by_id.values()
-            if other.package.fqn == fqn and _serves(other, entry, spec)
+            if other.package.fqn == fqn
+            and _serves(other, entry.package.owner, spec, entry.package.visibility)
         ]
         for entry in by_id.values()
     }

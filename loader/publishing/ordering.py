@@ -9,14 +9,15 @@ _Key = TypeVar("_Key")
 
 
 def required_first(required: Mapping[_Key, Collection[_Key]]) -> Iterator[list[_Key]]:
-    """Yield groups of packages, each group after the groups that it requires.
+    """Yield groups of packages; each group comes after the groups that it requires.
 
-    Packages that require each other, in a dependency cycle, are one group.
+    Packages that require each other, in a dependency cycle, form one group.
 
     >>> list(required_first({"wiki": ["db"], "db": ["driver"], "driver": ["db"]}))
     [['driver', 'db'], ['wiki']]
 
-    :param required: package -> the packages that it requires; each of them is also a key.
+    :param required: a mapping of packages to the packages that they require; each of the required
+        packages is also a key.
     """
     # The algorithm of Kosaraju and Sharir: its time grows linearly with the requirements.
     requirers: dict[_Key, list[_Key]] = {key: [] for key in required}
@@ -32,7 +33,12 @@ def required_first(required: Mapping[_Key, Collection[_Key]]) -> Iterator[list[_
 def _walk(
     starts: Iterable[_Key], following: Mapping[_Key, Iterable[_Key]], seen: set[_Key]
 ) -> Iterator[_Key]:
-    """Walk depth-first, and yield each key when all keys that follow it were seen."""
+    """Walk through a graph depth-first; yield each key after all keys that can be reached from it.
+
+    :param starts: the keys from which the walk starts, in this order.
+    :param following: a mapping of keys to the keys to which their edges lead.
+    :param seen: the keys that are skipped; every visited key is added.
+    """
     for start in starts:
         path = [] if start in seen else [(start, iter(following[start]))]
         seen.add(start)

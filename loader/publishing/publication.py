@@ -2,9 +2,9 @@
 
 """Publish packages from this host, all of them or none.
 
-Everything is checked first. Then the archives are uploaded as drafts, several at once, and
-one request publishes them, so that they may require each other. After a failure, the drafts
-stay, and the next attempt uploads only what is missing.
+Everything is checked first. Then the archives are uploaded as drafts, several at once. One request
+publishes all drafts, so that the packages may require each other. After a failure, the drafts stay,
+and the next attempt uploads only what is missing.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ from glare_murano import wire
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from loader import concurrency, errors, progress
+from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs import stored_package
 from loader.catalogs.base import own_first
@@ -36,15 +37,15 @@ LOG = logging.getLogger(__name__)
 
 _ACTIVE = "active"
 _DRAFTED = "drafted"
-# Fields that a package's archive never sets. They are set when the draft is created, which saves
-# a request.
+# The fields that the service never reads from an archive. They are set when the draft is created,
+# which saves a request.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
-# The seconds before each further attempt to upload a package after a conflict.
+# How many seconds pass before each further attempt, after another process was in the way.
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 
 
 class State(enum.StrEnum):
-    """The state of a package in the repository, before its publication."""
+    """The state of a package in the repository before it is published."""
 
     MISSING = "missing"  # or a draft with another archive, or without one
     UPLOADED = "uploaded"  # a draft with this archive
@@ -55,7 +56,7 @@ class State(enum.StrEnum):
 class PublishError(errors.LoaderError):
     """Packages cannot be published.
 
-    :ivar problems: all problems, with one line for each.
+    :ivar problems: all problems, each in a line of the message.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -65,10 +66,11 @@ class PublishError(errors.LoaderError):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One package in a publication.
+    """One package of a publication.
 
-    :param state: its state in the repository, before the publication.
-    :param stored: the package in the repository; None if missing.
+    :param package: the package on this host.
+    :param state: its state in the repository before the publication.
+    :param stored: the package in the repository; None if it is missing there.
     """
 
     package: LocalPackage
@@ -77,11 +79,12 @@ class Step:
 
 
 def plan(target: Target, packages: Collection[LocalPackage], visibility: Visibility) -> list[Step]:
-    """Compare packages with those in the target; change nothing.
+    """Compare packages with those in the target, and plan how to publish them; nothing is changed.
 
+    :param visibility: the visibility that the packages get.
     :returns: a step for each package, required packages first.
     :raises PublishError: if a version is published already with other files, is deactivated, or
-        cannot be created again; the message has all such problems.
+        cannot be created again after it was deleted. The message has all such problems.
     :raises CatalogError: if the service does not answer.
     """
     stored = _stored(target, packages)
@@ -106,7 +109,7 @@ def _blocked(repository: Repository, steps: Iterable[Step]) -> list[str]:
 def check_unpublished(steps: Iterable[Step]) -> None:
     """Check that no package is published already.
 
-    :raises PublishError: if some are; the message names all of them.
+    :raises PublishError: if some packages are; the message names all of them.
     """
     published = [step for step in steps if step.state is State.PUBLISHED]
     if published:
@@ -115,19 +118,50 @@ def check_unpublished(steps: Iterable[Step]) -> None:
         )
 
 
+def check_uploads(
+    repository: Repository,
+    steps: Iterable[Step],
+    fields: Callable[[LocalPackage], Mapping[str, Any]] = lambda _: {},
+) -> None:
+    """Check the packages that have to be uploaded by those rules that depend on the service.
+
+    It may refuse a form that only a dashboard cannot show, and it stores only values of a limited
+    length.
+
+    :param fields: a function that returns the fields that the publisher sets for a package.
+    :raises PublishError: if the service would refuse packages; the message has all problems.
+    :raises CatalogError: if the service does not answer.
+    """
+    waiting = [step.package for step in steps if step.state is State.MISSING]
+    problems = [
+        f"{package.place}: {problem}"
+        for package in waiting
+        for problem in table.find_excess(
+            {**table.from_contents(package.contents), **fields(package)}
+        )
+    ]
+    doubtful = [package for package in waiting if package.contents.warnings]
+    if doubtful and repository.checks()["check_forms"] == wire.ENFORCED:
+        for package in doubtful:
+            found = local_packages.find_form_problems(package)
+            problems += [f"{package.place}: {problem}" for problem in found]
+    if problems:
+        raise PublishError(problems)
+
+
 def upload(
     repository: Repository,
     steps: Sequence[Step],
     fields: Callable[[LocalPackage], Mapping[str, Any]] = lambda _: {},
     report: Report = progress.ignore,
 ) -> list[StoredPackage]:
-    """Upload the missing archives as drafts, several at once.
+    """Upload the missing archives as drafts, several at once, and set fields.
 
-    :param fields: a function that returns the fields to set, such as ``categories``, for a
-        package that is not published yet.
-    :param report: called after each piece, from any thread.
-    :returns: the packages of all steps that are not published yet.
-    :raises PublishError: if packages cannot be uploaded; the message has all problems, and the
+    :param fields: a function that returns the fields to set for a package that is not published
+        yet, such as ``categories``.
+    :param report: a function that is called after each piece of an upload, from any thread.
+    :returns: the packages of all steps, except those that were published before.
+    :raises PublishError: if packages cannot be uploaded. The message has all problems, and the
         other packages are uploaded.
     """
 
@@ -150,11 +184,12 @@ def upload_one(
     values: Mapping[str, Any],
     report: Report,
 ) -> StoredPackage:
-    """Upload the archive of a package as a draft, and set fields.
+    """Upload the archive of a package as a draft, and set its fields.
 
-    If another process uploads the same package, wait for it, and go on with its draft.
+    If another process uploads the same package, wait for it, and continue with its draft.
 
-    :param report: called after each piece.
+    :param values: the fields to set.
+    :param report: a function that is called after each piece of the upload.
     :raises CatalogError: if the service refuses the package.
     """
     for wait in _WAITS:
@@ -191,11 +226,17 @@ def _upload(
     early = {name: value for name, value in values.items() if name in _OF_PUBLISHER}
     stored = step.stored or repository.create(package.fqn, package.version, **early)
     if step.state is State.MISSING:
+        progress = Progress(str(package), 0, package.size)
         with open(package.archive, "rb", buffering=0) as file:
+            # The last byte counts when the service has accepted the package.
             watched = _CountedFile(
-                file, lambda sent: report(Progress(str(package), sent, package.size))
+                file,
+                lambda sent: report(
+                    dataclasses.replace(progress, done=min(sent, package.size - 1))
+                ),
             )
             stored = repository.upload(stored, io.BufferedReader(watched), package.size)
+        report(dataclasses.replace(progress, done=package.size))
     # These fields are set after the upload: Glare refuses an archive that contradicts them.
     changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}
     uploaded = stored.digest
@@ -208,12 +249,13 @@ def _upload(
 def publish(
     repository: Repository, packages: Sequence[StoredPackage], visibility: Visibility
 ) -> None:
-    """Activate uploaded packages, and make them public.
+    """Publish uploaded packages: activate them, with the given visibility.
 
     A request has at most 100 packages, and publishes all of them or none. Packages that require
-    each other are in one request.
+    each other are in one request, if they fit.
 
-    :raises CatalogError: if the service refuses; packages of earlier requests stay published.
+    :raises CatalogError: if the service refuses a request; packages of earlier requests stay
+        published.
     :raises PublishError: if another process has replaced an archive before the publication.
     """
     for batch in _batches(packages):
@@ -236,7 +278,10 @@ def _replaced(repository: Repository, package: StoredPackage) -> str:
 def _publish(
     repository: Repository, batch: Sequence[StoredPackage], visibility: Visibility
 ) -> Mapping[str, str]:
-    """Publish packages in one request; return id -> the SHA-256 of the archive."""
+    """Publish packages with one request.
+
+    :returns: a mapping of ids to the SHA-256 of the published archives.
+    """
     for number, wait in enumerate(_WAITS):
         try:
             return repository.publish(batch, visibility)
@@ -249,24 +294,19 @@ def _publish(
 
 
 def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -> bool:
-    """Return whether one of the drafts has no archive at this moment."""
+    """Return whether a draft has no archive now, since another process uploads it again."""
     ids = {package.id for package in packages}
     stored = repository.named({package.fqn for package in packages})
     return any(package.id in ids and not package.digest for package in stored)
 
 
 def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]:
-    """Yield the packages of each request, required packages first."""
-    named = stored_package.by_name(packages)
-    required = {
-        fqn: [name for p in found for name in p.fields.get("requirements") or () if name in named]
-        for fqn, found in named.items()
-    }
+    """Yield the packages for each request, required packages first."""
     batch: list[StoredPackage] = []
-    for group in ordering.required_first(required):
-        found = [package for fqn in group for package in named[fqn]]
-        is_whole = len(group) > 1 and len(found) <= wire.MAX_PUBLICATIONS
-        for unit in [found] if is_whole else [[package] for package in found]:
+    for group in required_first(packages):
+        is_cycle = len({package.fqn for package in group}) > 1
+        is_whole = is_cycle and len(group) <= wire.MAX_PUBLICATIONS
+        for unit in [group] if is_whole else [[package] for package in group]:
             if len(batch) + len(unit) > wire.MAX_PUBLICATIONS:
                 yield batch
                 batch = []
@@ -275,10 +315,24 @@ def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]
         yield batch
 
 
-def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """Let the service check a publication, if everything is uploaded; change nothing.
+def required_first(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]:
+    """Yield groups of packages, each group after the groups that it requires.
 
-    The service checks the user's rights, and that required packages of others still exist.
+    A group has all versions of a package, and packages that require each other.
+    """
+    named = stored_package.by_name(packages)
+    required = {
+        fqn: [name for p in found for name in p.fields.get("requirements") or () if name in named]
+        for fqn, found in named.items()
+    }
+    for group in ordering.required_first(required):
+        yield [package for fqn in group for package in named[fqn]]
+
+
+def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
+    """Let the service check a publication without a change, if all archives are uploaded already.
+
+    The service checks the user's rights, and whether the required packages still exist.
 
     :raises CatalogError: if the service would refuse the publication.
     """
@@ -292,7 +346,10 @@ def check_by_service(repository: Repository, steps: Iterable[Step], visibility: 
 def _stored(
     target: Target, packages: Iterable[LocalPackage]
 ) -> Mapping[PackageVersion, Sequence[StoredPackage]]:
-    """Return version -> its stored packages, the project's own first."""
+    """Return the packages in the target that have the names and versions of given packages.
+
+    :returns: a mapping of versions to packages, the project's own first.
+    """
     project = target.repository.project()
     named = target.named({package.fqn for package in packages})
     found: dict[PackageVersion, list[StoredPackage]] = {}
@@ -344,7 +401,7 @@ def _step(
 def _draft_state(
     repository: Repository, package: LocalPackage, draft: StoredPackage
 ) -> State | None:
-    """Return the state of a draft; None if it has other files, which cannot be replaced."""
+    """Return the state of a draft; None if it has other files that cannot be replaced."""
     if draft.digest == package.digest:
         return State.UPLOADED
     if not draft.digest or repository.replaces_archives:
@@ -372,7 +429,7 @@ def _required_first(packages: Iterable[LocalPackage]) -> list[LocalPackage]:
 
 
 def by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
-    """Group packages by their names and versions."""
+    """Group packages by their names, and then by their versions."""
     found: dict[str, dict[Version, LocalPackage]] = {}
     for package in packages:
         found.setdefault(package.fqn, {})[package.version] = package
@@ -380,7 +437,7 @@ def by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPa
 
 
 class _CountedFile(io.RawIOBase):
-    """A file that reports how many bytes were read."""
+    """A file that reports, after each read, how many bytes were read so far."""
 
     def __init__(self, file: IO[bytes], report: Callable[[int], object]) -> None:
         self._file = file

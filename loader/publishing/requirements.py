@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the requirements of packages to publish: which are satisfied, available or missing."""
+"""Check whether the requirements of packages are satisfied where they are published.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+The service checks requirements as well, when it activates or publishes a package. Its operator
+decides what happens if one is not satisfied. This check follows the operator's choice, before
+anything is uploaded.
+"""
 
-from glare_murano.package import Version, VersionSpec
-from glare_murano.package.manifest import CORE_LIBRARY
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from glare_murano import wire
+from glare_murano.package import InvalidName, Version, VersionSpec
+from glare_murano.package.manifest import CORE_LIBRARY, PROVIDED_HINT, check_fqn
 from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.authoring.local_packages import LocalPackage
@@ -14,7 +21,12 @@ from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import publication
 from loader.publishing.target import Target
 
-# Visibility of a package -> where the packages that it requires have to be, for messages.
+LOG = logging.getLogger(__name__)
+
+# A function that is called with a sentence about a requirement that the service does not enforce.
+Warn = Callable[[str], object]
+
+# The visibility of a package -> where its required packages have to be, as a part of a message.
 _PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
 _CORE_LIBRARY_REMEDY = (
     f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
@@ -29,20 +41,27 @@ def find(
     catalog: Catalog,
     available: Iterable[LocalPackage],
     visibility: Visibility,
+    warn: Warn = LOG.warning,
 ) -> list[LocalPackage]:
-    """Return the available packages that must be published beside other packages.
+    """Return the available packages that have to be published as well.
 
-    The packages themselves, the target, or an extension plug-in that the servers list may
-    satisfy a requirement. If they do not, the newest available package in the range is returned.
-    Only public packages satisfy the requirements of a public package. A yanked package satisfies
-    only the range of exactly its version.
+    The requirements of all packages have to be satisfied: by the packages themselves, by the
+    target, or by an extension plug-in that the service lists. For a requirement that is not, the
+    newest available package in the range is returned, and its requirements are checked as well.
+    ``satisfies`` has the rules for private and yanked packages.
 
+    :param packages: the packages to publish.
     :param catalog: the releases in the target that the user's project can load.
-    :raises PublishError: if nothing satisfies some requirements; the message has all of them.
+    :param available: packages that may be published as well.
+    :param visibility: the visibility that the packages get.
+    :param warn: a function that is called for each requirement that nothing satisfies, if the
+        target does not enforce it.
+    :raises PublishError: if nothing satisfies some requirements, and the target enforces them; the
+        message has all of them.
     """
     offered, present = publication.by_name(available), publication.by_name(packages)
     found: list[LocalPackage] = []
-    problems: list[str] = []
+    problems: list[tuple[str, bool]] = []
     waiting = list(packages)
     while waiting:
         wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
@@ -64,24 +83,59 @@ def find(
                     **_marked(stored, visibility),
                     **dict.fromkeys(present.get(fqn, ()), ""),
                 }
-                problems.append(
+                problem = (
                     f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
                     f"not found {_PLACES[visibility]} {target.repository.name} (available: "
-                    f"{_listed(versions)}); {_remedy(fqn, versions)}"
+                    f"{_listed(versions)}); {remedy(fqn, versions)}"
                 )
+                problems.append((problem, any(satisfies(s, spec, "private") for s in stored)))
         found += waiting
     if problems:
-        raise publication.PublishError(_with_one_remedy(problems))
+        _decide(problems, target.repository.checks(), visibility, warn)
     return found
 
 
-def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
-    """Return whether an active package satisfies a requirement.
+def _decide(
+    problems: Iterable[tuple[str, bool]],
+    checks: Mapping[str, str],
+    visibility: Visibility,
+    warn: Warn,
+) -> None:
+    """Refuse unsatisfied requirements, or warn of them, as the service does.
 
-    Only public packages satisfy the requirements of a public package. A yanked package
-    satisfies only the range of exactly its version.
+    :param problems: each with whether a package satisfies the requirement that is not public.
+    """
+    refused: list[str] = []
+    accepted: list[str] = []
+    for problem, is_hidden in problems:
+        is_refused = is_enforced(checks, visibility, is_hidden=is_hidden)
+        (refused if is_refused else accepted).append(problem)
+    for problem in _with_one_remedy(accepted):
+        warn(problem)
+    if refused:
+        raise publication.PublishError(_with_one_remedy(refused))
 
+
+def is_enforced(checks: Mapping[str, str], visibility: Visibility, *, is_hidden: bool) -> bool:
+    """Return whether the service refuses a package with an unsatisfied requirement.
+
+    :param checks: the service's checks, as ``Repository.checks`` returns them.
     :param visibility: the visibility of the requiring package.
+    :param is_hidden: whether a package satisfies the requirement that is not public.
+    """
+    names = ["check_requirements"] * (not is_hidden)
+    names += ["check_public_requirements"] * (visibility == "public")
+    return any(checks[name] == wire.ENFORCED for name in names)
+
+
+def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
+    """Return whether a stored, active package satisfies a requirement.
+
+    For a public package, only public packages satisfy a requirement. A yanked package satisfies
+    only the range of exactly its version.
+
+    :param spec: the required range.
+    :param visibility: the visibility of the package that has the requirement.
     """
     if _is_hidden(stored, visibility):
         return False
@@ -89,20 +143,41 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
 
 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
-    """Return whether the servers list an extension plug-in that satisfies a requirement.
+    """Return whether the service lists an extension plug-in that satisfies a requirement.
 
     :raises CatalogError: if the service does not answer.
     """
     return bool(resolution.resolve([catalog], Query(((fqn, spec),))).external)
 
 
+def remedy(fqn: str, versions: Collection[Version]) -> str:
+    """Return what to do about a requirement that is not satisfied.
+
+    :param versions: the existing versions of the required package.
+    """
+    if fqn == CORE_LIBRARY and not versions:
+        return _CORE_LIBRARY_REMEDY
+    try:
+        check_fqn(fqn)
+    except InvalidName:
+        # Only an extension plug-in may have hyphens in its name, and it cannot be published.
+        return PROVIDED_HINT
+    return "publish it as well" if versions else f"publish it as well; {PROVIDED_HINT}"
+
+
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
-    """Return whether a package is private, but is required by a public package."""
+    """Return whether a package is private, but a public package requires it.
+
+    :param visibility: the visibility of the requiring package.
+    """
     return visibility == "public" and stored.visibility != "public"
 
 
 def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
-    """Return version -> a note for messages, such as `` (yanked)``; may be empty."""
+    """Return the versions of packages, each with a note for messages.
+
+    A note is for example `` (yanked)``; it may be empty.
+    """
     marked = {}
     # The owner's private package and the public one may have the same version.
     for package in sorted(stored, key=lambda package: package.visibility == "public"):
@@ -117,12 +192,8 @@ def _listed(versions: Mapping[Version, str]) -> str:
     return errors.listed(f"{version}{versions[version]}" for version in newest_first)
 
 
-def _remedy(fqn: str, versions: Collection[Version]) -> str:
-    return _CORE_LIBRARY_REMEDY if fqn == CORE_LIBRARY and not versions else "publish it as well"
-
-
 def _with_one_remedy(problems: Sequence[str]) -> list[str]:
-    """Remove the long remedy for the core library from all problems but the last that has it."""
+    """Keep the long remedy for the core library only in the last problem that has it."""
     ending = f"; {_CORE_LIBRARY_REMEDY}"
     last = next((problem for problem in reversed(problems) if problem.endswith(ending)), None)
     return [each if each is last else each.removesuffix(ending) for each in problems]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service to which packages are published, and what it has already.
+"""The service to which packages are published, and the packages that it has already.
 
 A publication needs the packages with one name several times, but searches for each name once.
 """
@@ -13,9 +13,9 @@ from loader.catalogs.stored_package import StoredPackage
 
 
 class Target:
-    """The packages in a service that one user's project can use, as they were at the first search.
+    """The packages in a service that one project can use, as they were when first searched for.
 
-    :ivar repository: all packages in the service.
+    :ivar repository: the client for all packages in the service.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -23,7 +23,7 @@ class Target:
         self._found: dict[str, Sequence[StoredPackage]] = {}
 
     def named(self, fqns: Collection[str]) -> Mapping[str, Sequence[StoredPackage]]:
-        """Return name -> packages, in any state.
+        """Return a mapping of names to the packages with these names, in any state.
 
         :raises CatalogError: if the service does not answer.
         """

@@ -2,8 +2,8 @@
 
 """Requests to an OpenStack service, with retries, limits and counters.
 
-Every method raises ``CatalogError`` if a request fails, and its subclass ``CatalogUnavailable`` if
-the same request may succeed later.
+Every method raises ``CatalogError`` if a request fails. It raises the subclass
+``CatalogUnavailable`` if the same request may succeed later.
 """
 
 import contextlib
@@ -61,11 +61,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param session: the session with the credentials and the TLS options; it is not changed.
         :param name: the service's name in messages.
         :param counters: the counters for requests and downloaded bytes; by default, new ones.
-        :param attempts: how often a request is sent while its failures are temporary.
-        :param seconds: the time limit of a request and its retries.
-        :param min_rate: the lowest rate of a download, in bytes per second.
+        :param attempts: how often a request is sent at most, if its failures are temporary.
+        :param seconds: the time limit for a request together with its retries.
+        :param min_rate: the lowest accepted rate of a download, in bytes per second.
         :param limits: the limits for a downloaded archive.
-        :param place: the endpoint, as parameters of keystoneauth's ``Adapter``.
+        :param place: where the service is, as parameters of keystoneauth's ``Adapter``.
         """
         # A copy gets the limits, since the caller uses the session for other requests.
         super().__init__(limited_sessions.copied(session), **place)  # type: ignore[arg-type]
@@ -77,12 +77,13 @@ class ServiceAdapter(ksa_adapter.Adapter):
         self._limits = limits
 
     def document(self, method: str, path: str, subject: str = "", **arguments: Any) -> Any:
-        """Return the JSON of an answer; None for a success with a status other than 200 and 201.
+        """Send a request, and return the JSON of the answer.
 
-        :param subject: the purpose of the request, as the log shows it.
-        :param arguments: further arguments of keystoneauth's ``Adapter.request``.
-        :raises CatalogError: if the request fails, or the answer is not JSON, too large
-            or too slow.
+        :param subject: what the request is for, in the log.
+        :param arguments: further arguments for keystoneauth's ``Adapter.request``.
+        :returns: None if the request succeeds with another status than 200 and 201.
+        :raises CatalogError: if the request fails, or the answer is not JSON, too large or too
+            slow.
         """
         # Without this header, Glance sends the reasons for refusals as HTML.
         headers = {"Accept": _JSON, **arguments.pop("headers", {})}
@@ -104,11 +105,12 @@ class ServiceAdapter(ksa_adapter.Adapter):
         next_marker: Callable[[Mapping[str, Any]], Any],
         after: str | None = None,
     ) -> Iterator[Any]:
-        """Yield the items of a list, page by page.
+        """Yield the items of a list, which the service sends page by page.
 
-        :param key: the key of the items in an answer.
-        :param next_marker: a function that returns the marker of the page after an answer, and
-            None at the end.
+        :param key: the key in an answer under which its items are.
+        :param query: the parameters of the request.
+        :param next_marker: a function that takes an answer, and returns the marker of the page that
+            follows it; None for the last page.
         :param after: the marker of the first page; by default, the list is read from its start.
         :raises CatalogError: if the service fails, or does not send a list.
         """
@@ -128,9 +130,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
     def start(self, path: str, subject: str) -> None:
-        """Start an action with ``POST``; do not retry, since a failed request may have started it.
+        """Start an action with ``POST``.
 
-        :param subject: the action, as the log shows it.
+        The request is sent only once: the action may have started although the request has failed.
+
+        :param subject: what the action is, in the log.
         :raises CatalogError: if the request fails.
         """
         try:
@@ -140,10 +144,10 @@ class ServiceAdapter(ksa_adapter.Adapter):
             raise self._failure(error) from error
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file with ``PUT``, and return the JSON of the answer, if it has any.
+        """Send a file with ``PUT``, and return the JSON of the answer; None if there is none.
 
         :param size: the file's size, in bytes.
-        :param subject: the purpose of the request, as the log shows it.
+        :param subject: what the request is for, in the log.
         :raises CatalogError: if the request fails, or is slower than the lowest rate.
         """
         sent = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
@@ -157,7 +161,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         return self._repeated(request, subject, _UPLOAD_GRACE + size / self._min_rate)
 
     def download(self, path: str, label: str) -> Iterator[bytes]:
-        """Yield an archive, or a file in an archive, piece by piece.
+        """Yield the content of an archive, or of a file in an archive, in pieces.
 
         :param label: the file's name in messages.
         :raises InvalidArchive: if the file is larger than an archive may be.
@@ -179,11 +183,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
     def stream(
         self, method: str, path: str, label: str, seconds: float, **arguments: Any
     ) -> Generator[bytes]:
-        """Yield the pieces of an answer, without retries.
+        """Send a request without retries, and yield the content of the answer in pieces.
 
         :param label: the answer's name in messages.
-        :param seconds: the time limit of all pieces together.
-        :raises CatalogError: if the answer breaks off, or exceeds the time limit.
+        :param seconds: the time limit for all pieces together.
+        :raises CatalogError: if the answer ends too early, or exceeds the time limit.
         """
         try:
             with self._deadline(seconds, label) as deadline:
@@ -220,7 +224,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         return url
 
     def _repeated(self, request: Callable[[], Any], subject: str, seconds: float) -> Any:
-        """Send a request until it succeeds, within a deadline."""
+        """Send a request, and repeat it after temporary failures, within a time limit."""
         try:
             with self._deadline(seconds, subject) as deadline:
                 request = deadline.applied()(request)
@@ -265,7 +269,7 @@ def _marker(marker: Any) -> str:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """Raise ClientException if the libraries fail on an answer in an unexpected form."""
+    """Raise ClientException if a library in the block fails on an unexpected answer."""
     try:
         yield
     except failures.FAILURES:
@@ -278,7 +282,7 @@ def _readable() -> Iterator[None]:
 
 
 def _warning(header: str) -> str:
-    """Return the text in a header ``Warning``; return a header in another form unchanged."""
+    """Return the text in a header ``Warning``; return the header itself if it has another form."""
     if found := _WARNING.fullmatch(header):
         with contextlib.suppress(ValueError):
             return str(json.loads(found[1]))

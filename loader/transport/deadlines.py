@@ -2,9 +2,9 @@
 
 """Deadlines for whole requests.
 
-The timeout of a socket limits each wait for bytes, so a server that sends one byte at a
-time never exceeds it. Therefore a thread shuts down the request's socket at the deadline.
-This ends any wait, in threads and in green threads: for a proxy, TLS, headers or content.
+The timeout of a socket limits only each wait for bytes, so a server that sends one byte at a time
+never exceeds it. Therefore a thread shuts down the request's socket at the deadline. This ends any
+wait, in threads and in green threads: for a proxy, TLS, headers or content.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
 class Deadline:
     """A deadline for requests that are sent one after the other, and for the waits between them.
 
-    A wait of more than five seconds is logged.
+    A wait that is longer than five seconds is logged.
 
     >>> with Deadline(300, "Glare: GET /artifacts/murano", "not complete in time") as deadline:
     ...     with deadline.applied():
@@ -45,10 +45,11 @@ class Deadline:
     """
 
     def __init__(self, seconds: float, subject: str, failure: str) -> None:
-        """Make a deadline.
+        """Make a deadline; its time begins with the ``with`` statement.
 
-        :param subject: the request, as the log shows it.
-        :param failure: the message of the error.
+        :param seconds: the time limit.
+        :param subject: the request, in the log.
+        :param failure: the message of the error when the deadline passes.
         """
         self._seconds = seconds
         self._subject = subject
@@ -73,12 +74,12 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline to a later time; from now, at most the whole time limit is left."""
+        """Move the deadline to a later time, but at most the whole time limit from now."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the deadline's clock while the caller does something else."""
+        """Stop the deadline's clock while the block runs."""
         left = self.left
         self._end = math.inf
         yield
@@ -88,7 +89,7 @@ class Deadline:
     def applied(self) -> Iterator[None]:
         """Apply the deadline to all requests and reads in the block.
 
-        :raises TooSlow: if the deadline passes.
+        :raises TooSlow: if the deadline has passed.
         """
         token = _current.set(self)
         try:
@@ -104,7 +105,7 @@ class Deadline:
             raise TooSlow(self._failure)
 
     def during(self, arriving: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield pieces that arrive before the deadline.
+        """Yield pieces as they arrive, until the deadline.
 
         :raises TooSlow: if the deadline passes.
         """
@@ -121,7 +122,7 @@ class Deadline:
         return self._has_passed
 
     def _use_socket(self, descriptor: int) -> None:
-        """Apply the deadline to the socket of the next request."""
+        """Apply the deadline to a socket, which the next request uses."""
         self._release()
         # The descriptor is duplicated: TLS takes over the socket, and an answer may be read after
         # its connection is closed.
@@ -157,7 +158,7 @@ class Deadline:
 
 
 def watch(adapter: requests.adapters.HTTPAdapter) -> None:
-    """Prepare the future connections of an adapter for deadlines."""
+    """Let an adapter of ``requests`` apply deadlines to its future connections."""
     pool_of: Any = adapter.get_connection_with_tls_context
     adapter.get_connection_with_tls_context = functools.partial(  # type: ignore[method-assign]
         _watched_pool, pool_of

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Download large files in pieces, and continue after a lost connection."""
+"""Download large files in pieces, and continue after a connection is lost."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,17 +15,17 @@ from loader.transport.deadlines import Deadline
 DEFAULT_MIN_RATE = 10 * 1024
 
 _CHUNK = 128 * 1024
-# In seconds; longer than the usual timeout of a socket. So a lost connection is noticed, and
-# replaced by a new one, before the download fails.
+# How many seconds a download may be too slow. This is longer than the usual timeout of a socket, so
+# a lost connection is noticed, and replaced by a new one, before the download fails.
 _GRACE = 120
 
 
 class Download:
-    """The pieces of a file, which may come over several connections.
+    """The content of a file in pieces, which may come over several connections.
 
-    After a lost connection, the rest of the file is requested (``Range``). A server without
-    ranges sends the whole file again; then the bytes that were received before are skipped. The
-    caller has to check the digest of the whole file.
+    After a lost connection, only the rest of the file is requested (``Range``). A server that does
+    not support this sends the whole file again; then the bytes that were received before are
+    skipped. The caller has to check the digest of the whole file.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Download:
     ) -> None:
         """Prepare a download; the first request is sent for the first piece.
 
-        :param open_at: a function that requests the file as a stream, with the given headers.
-        :param attempts: how many requests in a row may bring no new piece.
-        :param min_rate: the lowest rate, in bytes per second. Each byte moves the
-            deadline, at most to two minutes from now.
-        :param subject: the file, as the log shows it.
+        :param open_at: a function that takes headers, and requests the file as a stream with them.
+        :param attempts: how many requests in a row may fail to bring a new piece.
+        :param min_rate: the lowest accepted rate, in bytes per second. Each received byte moves the
+            deadline, but at most to two minutes from now.
+        :param subject: the file, in the log.
         """
         self._open_at = open_at
         self._min_rate = min_rate
@@ -54,7 +54,7 @@ class Download:
         self._etag = ""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the pieces.
+        """Yield the content of the file in pieces.
 
         :raises ClientException: if the server cannot continue at the same place.
         """
@@ -69,7 +69,7 @@ class Download:
             self._close()
 
     def _read(self) -> bytes:
-        """Return the next piece; empty at the end."""
+        """Return the next piece; an empty one at the end of the file."""
         try:
             with self._deadline.applied():
                 if self._response is None:
@@ -92,7 +92,7 @@ class Download:
         return headers
 
     def _rest(self, response: requests.Response) -> Iterator[bytes]:
-        """Return the pieces of an answer, without the bytes before the offset."""
+        """Return the content of an answer in pieces, without the bytes that arrived before."""
         etag = response.headers.get("ETag", "")
         if self._etag not in ("", etag):
             raise ksa_exceptions.ClientException(
@@ -110,7 +110,7 @@ class Download:
         return pieces(response)
 
     def _is_complete(self, error: Exception) -> bool:
-        """Return whether an error shows that all bytes were received (RFC 9110, 15.5.17)."""
+        """Return whether an error means that all bytes were received before (RFC 9110, 15.5.17)."""
         if not isinstance(error, ksa_exceptions.RequestedRangeNotSatisfiable):
             return False
         headers = error.response.headers if error.response is not None else {}
@@ -124,7 +124,7 @@ class Download:
 
 
 def _skip(offset: int, arriving: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes after an offset."""
+    """Yield the bytes that follow an offset."""
     position = 0
     for piece in arriving:
         rest = piece[max(offset - position, 0) :]
@@ -138,7 +138,7 @@ def _skip(offset: int, arriving: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
-    """Yield the pieces of a streamed answer as soon as they arrive.
+    """Yield the content of a streamed answer in pieces, as soon as they arrive.
 
     :raises RequestException: if the connection is lost.
     """

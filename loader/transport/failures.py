@@ -26,7 +26,7 @@ class TooSlow(ksa_exceptions.ClientException):
 
 
 class UnusableAnswer(ksa_exceptions.ClientException):
-    """The server sent another kind of answer than the requested one."""
+    """The server has sent an answer of another kind than the requested one."""
 
     def __init__(self, response: requests.Response, message: str) -> None:
         self.response = response
@@ -34,15 +34,15 @@ class UnusableAnswer(ksa_exceptions.ClientException):
 
 
 class TruncatedAnswer(UnusableAnswer):
-    """A server sent only a part of a JSON document."""
+    """The server has sent only a part of a JSON document."""
 
 
 class NoSuchPath(errors.CatalogError):
-    """The service lacks the path (404, or 300), or does not allow this method for it (405)."""
+    """The service does not have the path (404 or 300), or not with this method (405)."""
 
 
 class Conflict(errors.CatalogError):
-    """The state of the resource does not allow the request (409)."""
+    """The service refuses a request because of the present state of the resource (409)."""
 
 
 _TEMPORARY = (
@@ -55,10 +55,10 @@ _TEMPORARY = (
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
 )
-# These errors are raised if a load balancer without a server closes the connection. A refused
+# A load balancer that has no server closes the connection, which raises these errors. A refused
 # certificate raises other errors.
 _CLOSED_IN_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-# requests keeps only the message of a proxy's refusal.
+# If a proxy refuses a request, the library requests keeps only this message.
 _REFUSED_BY_PROXY = re.compile(r"Tunnel connection failed: 4\d\d")
 
 _QUERY = re.compile(r"\?\S+")
@@ -73,7 +73,7 @@ _CONNECTION_FAILURES = (
 
 _BAD_REQUEST = 400
 _SERVER_ERROR = 500
-# The server has waited for the request too long, or gets too many requests.
+# The statuses of a server that has waited too long for the request, or gets too many requests.
 _TRY_AGAIN = (408, 429)
 
 WRONG_SERVICE = "check that the configured URL, or the endpoint in Keystone, is this service's"
@@ -84,12 +84,12 @@ _REMEDIES = {
 
 
 def is_unavailability(error: BaseException) -> bool:
-    """Return whether the service does not answer, or does not answer in time."""
+    """Return whether an error means that the service does not answer, or not in time."""
     return is_temporary(error) or isinstance(error, TooSlow)
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Return whether the same request may succeed later."""
+    """Return whether a request that has failed with an error may succeed later."""
     # requests raises ValueError for an invalid URL or header.
     is_invalid = isinstance(getattr(error, "original", None), ValueError)
     # The URL leads to another server, or to another path of Keystone.
@@ -110,13 +110,14 @@ def is_temporary(error: BaseException) -> bool:
 def catalog_error(
     error: BaseException, name: str, keystone: str | None, archives: str = ""
 ) -> errors.CatalogError:
-    """Return the error to raise for a failed request.
+    """Return the loader's error for a failed request.
 
-    The message names the server that failed, and the proxy, which may be the reason.
+    The message names the server that has failed, and the proxy, which may be the cause.
 
+    :param error: the error of the request.
     :param name: the service's name.
-    :param keystone: the URL of Keystone in the session, if known.
-    :param archives: the requested archives, if any.
+    :param keystone: the URL of Keystone that the session uses; None if it is not known.
+    :param archives: the requested archives, for the message; empty for other requests.
     """
     invalid = getattr(error, "original", None)
     if isinstance(invalid, ValueError):
@@ -176,7 +177,7 @@ def without_queries(text: str) -> str:
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return a server's own message about a refusal; empty if it has sent none.
+    """Return the message that a server has sent with a refusal; empty if it has sent none.
 
     keystoneauth does not find the messages of Glance's own API, since they end in markup.
     """
@@ -195,9 +196,9 @@ def message_of(error: BaseException | None) -> str:
 def _connection_reason(
     error: BaseException, name: str, request: requests.PreparedRequest | None
 ) -> str:
-    """Return why a server could not be reached; empty for other errors.
+    """Return why a server could not be reached; an empty string for other errors.
 
-    :param name: the service's name; if it has the server's URL, the reason omits the URL.
+    :param name: the service's name; if it contains the server's URL, the reason does not.
     """
     if request is None or not isinstance(error, _CONNECTION_FAILURES):
         return ""
@@ -218,7 +219,7 @@ def _status(error: BaseException) -> int:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, which the libraries keep in several attributes."""
+    """Yield an error and all its causes, which the libraries store in several attributes."""
     waiting: list[object] = [error]
     seen: set[int] = set()
     while waiting:
@@ -231,7 +232,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _request(error: BaseException | None) -> requests.PreparedRequest | None:
-    """Return the request that failed; None if unknown."""
+    """Return the request that has failed; None if the error does not have it."""
     while error is not None:
         response = getattr(error, "response", None)
         request = getattr(error, "request", None) or getattr(response, "request", None)
@@ -244,7 +245,7 @@ def _request(error: BaseException | None) -> requests.PreparedRequest | None:
 
 
 def _through_proxy(request: requests.PreparedRequest | None) -> str:
-    """Name the proxy of a request, without credentials; empty without a proxy."""
+    """Return the proxy of a request for messages, without credentials; empty without a proxy."""
     proxy = ""
     if request is not None:
         with contextlib.suppress(ValueError):

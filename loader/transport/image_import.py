@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Import an archive into an image, whatever state an earlier attempt has left the image in."""
+"""Import an archive into an image of Glance, in whatever state earlier attempts have left it."""
 
+import logging
+import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from glare_murano import images
+from glare_murano.package.rules import Rule
 from loader import errors
 from loader.transport.deadlines import Deadline
 from loader.transport.failures import Conflict
 
 if TYPE_CHECKING:
     from loader.transport.image_service import ImageService
+
+LOG = logging.getLogger(__name__)
 
 QUEUED = "queued"
 
@@ -21,6 +26,9 @@ QUEUED = "queued"
 _TIMEOUT = 900.0
 # After how many seconds the archive is staged again, in case Glance was killed.
 _STAGE_AGAIN = 60.0
+# If the service had no time to read an archive, the archive is sent again after so many seconds.
+# Each wait is random, from a half to the whole of them, so that clients do not come all at once.
+_BUSY_WAITS = (10.0, 20.0, 30.0, 60.0)
 # The seconds between two requests for the state of an import; each wait is twice as long as the
 # one before.
 _FIRST_WAIT = 0.1
@@ -32,16 +40,18 @@ _WITH_TASK = "os_glance_import_task"
 def import_archive(
     service: "ImageService", image_id: str, archive: IO[bytes], size: int, label: str
 ) -> Mapping[str, Any]:
-    """Stage an archive and import it, unless an earlier attempt has done so already.
+    """Send an archive to an image, and let Glance import it, unless this was done before.
 
-    To stage an archive is to send it to Glance's staging area. If an earlier attempt has staged
-    data, this data is imported first. It may be only a part of an archive. If Glance refuses the
-    data, the given archive is staged and imported.
+    The archive is first sent to Glance's staging area (it is *staged*), and then imported from
+    there. If an earlier attempt has staged data, which may be only a part of an archive, this data
+    is imported first. If Glance refuses this data, the given archive is staged and imported. If
+    Glance is busy with other packages, the archive is sent again some times, after waits that are
+    logged.
 
     :param archive: the ZIP file, which can be read again from its beginning.
     :param size: its size in bytes.
     :param label: the name of the archive in messages.
-    :returns: the image after the import; it is ``queued`` if the archive was refused.
+    :returns: the image after the import; its status is ``queued`` if the archive was refused.
     :raises CatalogUnavailable: if the import takes too long.
     :raises CatalogError: if Glance refuses a request.
     """
@@ -50,6 +60,7 @@ def import_archive(
         service.stage(image_id, archive, size, label)
 
     is_staged, status = False, "unknown"
+    busy_waits = iter(_BUSY_WAITS)
     wait, stage_again = _FIRST_WAIT, time.monotonic() + _STAGE_AGAIN
     with Deadline(_TIMEOUT, f"the import of {label}", "not complete in time") as deadline:
         while deadline.left > 0:
@@ -59,7 +70,7 @@ def import_archive(
                 return image
             is_accepted = False
             if not is_running and status == QUEUED:
-                if is_staged:
+                if is_staged and not _waits_for_turn(image, label, busy_waits):
                     return image
                 is_staged = is_accepted = _accepted(stage)
             elif not is_running and status == _STAGED:
@@ -78,8 +89,28 @@ def import_archive(
     )
 
 
+def is_busy(image: Mapping[str, Any]) -> bool:
+    """Return whether the last import has failed because Glance was busy with other packages."""
+    return str(image.get(images.REFUSAL)).endswith(f"[{Rule.SERVICE_BUSY}]")
+
+
+def _waits_for_turn(image: Mapping[str, Any], label: str, waits: Iterator[float]) -> bool:
+    """If Glance was too busy to read an archive, wait before the archive is sent again.
+
+    :param waits: the longest time of each wait that is left.
+    :returns: false if the archive must not be sent again.
+    """
+    longest = next(waits, None) if is_busy(image) else None
+    if longest is None:
+        return False
+    wait = random.uniform(longest / 2, longest)  # noqa: S311 - no secret
+    LOG.warning("The service is busy with other packages; sending %s again in %.0f s", label, wait)
+    time.sleep(wait)
+    return True
+
+
 def _accepted(request: Callable[[], object]) -> bool:
-    """Send a request, and return whether the state of the image allowed it."""
+    """Send a request, and return whether the state of the image has allowed it."""
     try:
         request()
     except Conflict:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client for Glance: python-glanceclient, which sends its requests by ``ServiceAdapter``.
+"""A client for Glance: python-glanceclient, which sends its requests through ``ServiceAdapter``.
 
-The library knows Glance's API. The adapter repeats each request after temporary failures, limits
-its time, counts it, follows no redirection, and raises the loader's errors.
+The library knows Glance's API. The adapter repeats requests after temporary failures, limits their
+time, counts them, follows no redirection, and raises the loader's errors.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, TypeVar
 
 from glanceclient import exc
 from glanceclient.v2 import image_members, images, schemas
@@ -23,11 +23,12 @@ _API = "/v2/"
 _DATA = "/file"
 _SIZE = "x-openstack-image-size"
 _ACCEPTED = "accepted"
-# How many images of a list are read. A server may send a list without an end.
+# How many images of a list are read at most. A server may send a list without an end.
 _MAX_IMAGES = 1_000_000
 # The default of Glance's option api_limit_max.
 _PAGE = 1000
 
+_Result = TypeVar("_Result")
 _Headers = Mapping[str, str | None] | None
 
 # The errors that the library raises for an answer in an unexpected form.
@@ -43,7 +44,7 @@ _UNREADABLE = (
 
 @dataclasses.dataclass(frozen=True)
 class _Response:
-    """The status and the headers of a response, for the library."""
+    """A response for the library: its status and headers."""
 
     status_code: int = 200
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -52,8 +53,8 @@ class _Response:
 class ImageService:
     """The images in one Glance.
 
-    Every method raises ``CatalogError`` if Glance does not answer, or sends something other than
-    images. It raises ``NoSuchPath`` for an image that does not exist, or is not visible.
+    Every method raises ``CatalogError`` if Glance does not answer, or sends an answer that cannot
+    be read. It raises ``NoSuchPath`` for an image that is missing, or that the user must not see.
     """
 
     def __init__(self, adapter: ServiceAdapter) -> None:
@@ -67,7 +68,7 @@ class ImageService:
     def listed(self, filters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yield the images that match filters of Glance's API, hidden ones first.
 
-        Pages are requested as needed.
+        A page of the list is requested when its first image is needed.
         """
         # A request lists either only hidden images, or only images that are not hidden.
         for hidden in ("true", "false"):
@@ -76,8 +77,7 @@ class ImageService:
     def _listed(self, filters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         found = self._images.list(filters=dict(filters), page_size=_PAGE)
         for _ in range(_MAX_IMAGES):
-            with self._readable():
-                image = next(found, None)
+            image = self._called(lambda: next(found, None))
             if image is None:
                 return
             yield dict(image)
@@ -87,88 +87,85 @@ class ImageService:
 
     def get(self, image_id: str) -> dict[str, Any]:
         """Return an image."""
-        with self._readable():
-            return dict(self._images.get(image_id))
+        return self._called(lambda: dict(self._images.get(image_id)))
 
     def create(self, **attributes: Any) -> dict[str, Any]:
         """Create an image without data.
 
         :param attributes: the attributes and properties of the image.
         """
-        with self._readable():
-            return dict(self._images.create(**attributes))
+        return self._called(lambda: dict(self._images.create(**attributes)))
 
     def stage(self, image_id: str, data: IO[bytes], size: int, label: str) -> None:
         """Send data to the staging area of an image.
 
         :param data: a file, which can be read again from its beginning.
-        :param label: the name of the data, as the log shows it.
+        :param size: the size of the data, in bytes.
+        :param label: the name of the data, in the log.
         """
         controller = images.Controller(_Requests(self._adapter, label), self._schemas)
-        with self._readable():
-            controller.stage(image_id, data, image_size=size)
+        self._called(lambda: controller.stage(image_id, data, image_size=size))
 
     def start_import(self, image_id: str) -> None:
-        """Begin to import the staged data of an image."""
-        with self._readable():
-            self._images.image_import(image_id, method="glance-direct")
+        """Let Glance begin to import the staged data of an image."""
+        self._called(lambda: self._images.image_import(image_id, method="glance-direct"))
 
-    def update(self, image_id: str, properties: Mapping[str, str]) -> dict[str, Any]:
-        """Change properties of an image, and return it."""
-        with self._readable():
-            return dict(self._images.update(image_id, **properties))
+    def update(
+        self, image_id: str, properties: Mapping[str, str], headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Change properties of an image, and return the image.
+
+        :param headers: further headers for the request.
+        """
+        requests = _Requests(self._adapter, headers=headers)
+        controller = images.Controller(requests, self._schemas)
+        return self._called(lambda: dict(controller.update(image_id, **properties)))
 
     def deactivate(self, image_id: str) -> None:
-        """Deactivate an image; then it cannot be downloaded."""
-        with self._readable():
-            self._images.deactivate(image_id)
+        """Deactivate an image, so that it cannot be downloaded."""
+        self._called(lambda: self._images.deactivate(image_id))
 
     def reactivate(self, image_id: str) -> None:
-        """Let a deactivated image be downloaded again."""
-        with self._readable():
-            self._images.reactivate(image_id)
+        """Reactivate a deactivated image, so that it can be downloaded again."""
+        self._called(lambda: self._images.reactivate(image_id))
 
     def delete(self, image_id: str) -> None:
         """Delete an image."""
-        with self._readable():
-            self._images.delete(image_id)
+        self._called(lambda: self._images.delete(image_id))
 
     def is_member(self, image_id: str, project_id: str) -> bool:
         """Return whether an image is shared with a project, and the project has accepted it."""
         try:
-            with self._readable():
-                member = self._members.get(image_id, project_id)
-                return bool(member["status"] == _ACCEPTED)
+            status = self._called(lambda: self._members.get(image_id, project_id)["status"])
+            return bool(status == _ACCEPTED)
         except NoSuchPath:
             return False
 
     def data(self, image_id: str, label: str) -> Iterator[bytes]:
-        """Yield the data of an image, piece by piece, and compare it with Glance's hash.
+        """Yield the data of an image in pieces, and compare it with Glance's hash.
 
         :param label: the name of the data in messages.
         :raises DigestMismatch: at the end, if Glance has another hash for the image.
         """
         controller = images.Controller(_Requests(self._adapter, label), self._schemas)
-        with self._readable():
-            pieces = iter(controller.data(image_id))
+        pieces = self._called(lambda: iter(controller.data(image_id)))
         with contextlib.closing(pieces):
             while piece := self._piece(pieces, label):
                 yield piece
 
     def _piece(self, pieces: Iterator[bytes], label: str) -> bytes:
         try:
-            with self._readable():
-                return next(pieces, b"")
+            return self._called(lambda: next(pieces, b""))
         except OSError as error:
             raise errors.DigestMismatch(
                 f"{self._adapter.name} sent {label} with another hash than it states: {error}; "
                 f"try again"
             ) from error
 
-    @contextlib.contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _called(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function of the library; raise CatalogError if it cannot read the answer."""
         try:
-            yield
+            return function()
         except GlareMuranoError:
             raise
         except _UNREADABLE as error:
@@ -179,11 +176,17 @@ class ImageService:
 
 
 class _Requests:
-    """The HTTP client of the library's controllers."""
+    """The HTTP client that the library's controllers use instead of their own."""
 
-    def __init__(self, adapter: ServiceAdapter, label: str = "an image") -> None:
+    def __init__(
+        self,
+        adapter: ServiceAdapter,
+        label: str = "an image",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._adapter = adapter
         self._label = label
+        self._headers = headers or {}
 
     def get(
         self, url: str, headers: Mapping[str, str | None] | None = None
@@ -223,4 +226,5 @@ class _Requests:
     ) -> tuple[_Response, Any]:
         # The library passes the id of an earlier request, which may be None.
         sent = {name: value for name, value in (headers or {}).items() if value}
+        sent.update(self._headers)
         return _Response(), self._adapter.document(method, url, headers=sent, **content)

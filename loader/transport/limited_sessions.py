@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions with limits: their connections have deadlines, and their answers a maximal size.
+"""Sessions with limits: requests have deadlines, and answers have a maximum size.
 
-The caller's session is not changed. A copy gets the limits. It has connections of its own and the
-same credentials.
+The caller's session is not changed. A copy of it gets the limits; the copy has the same
+credentials, but connections of its own.
 """
 
 import copy
@@ -19,7 +19,7 @@ from loader.transport.download import pieces
 
 _Original = TypeVar("_Original")
 
-# The most bytes of an answer. A list of a thousand artifacts has a few MiB.
+# The largest size of an answer, in bytes. A list of a thousand artifacts has a few MiB.
 _MAX_DOCUMENT = 64 * 1024**2
 
 # The caller's session -> its copy, so that all its copies share their connections.
@@ -34,7 +34,7 @@ def new() -> requests.Session:
 
 
 def copied(session: ksa_session.Session) -> ksa_session.Session:
-    """Return a copy of a session, with limits and a timeout; the session is not changed."""
+    """Return a copy of a session, with limits and a timeout."""
     own = copy.copy(session)
     found = _copies.get(session.session)
     own.session = found or _copies.setdefault(session.session, _copied(session.session))
@@ -57,7 +57,7 @@ def close(session: ksa_session.Session) -> None:
 def read(response: requests.Response) -> bytes:
     """Return the whole content of an answer.
 
-    :raises UnusableAnswer: if it is too large.
+    :raises UnusableAnswer: if the content is too large.
     """
     body = bytearray()
     for piece in pieces(response):
@@ -68,10 +68,10 @@ def read(response: requests.Response) -> bytes:
 
 
 def _close_pools(adapter: requests.adapters.HTTPAdapter) -> None:
-    """Close the idle connections of an adapter.
+    """Close the connections of an adapter that are not in use.
 
-    The adapter's own ``close`` only drops its pools. urllib3 closes a pool when nothing refers to
-    it any more, but an error may refer to an answer, and the answer to its pool.
+    The adapter's own ``close`` only drops its pools of connections. urllib3 closes a pool when
+    nothing refers to it any more, but an error may refer to an answer, and the answer to its pool.
     """
     for manager in (adapter.poolmanager, *adapter.proxy_manager.values()):
         for key in manager.pools.keys():  # noqa: SIM118 - it cannot be iterated over
@@ -89,7 +89,7 @@ def _copied(session: requests.Session) -> requests.Session:
 def _reconnected(adapter: requests.adapters.BaseAdapter) -> requests.adapters.BaseAdapter:
     """Return a copy of an adapter, with connections of its own.
 
-    An adapter of another class, such as one for tests, is returned without a copy.
+    An adapter of another class, such as one for tests, is returned unchanged.
     """
     if not isinstance(adapter, requests.adapters.HTTPAdapter):
         return adapter
@@ -116,9 +116,9 @@ def _limit(session: requests.Session) -> None:
 
 
 def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read a refusal or a token with a limit; the libraries would read any size.
+    """Read the body of a refusal or a token with a limit; the libraries would read any size.
 
-    :raises UnusableAnswer: if it is too large.
+    :raises UnusableAnswer: if the body is too large.
     """
     if stream and response.status_code < requests.codes.multiple_choices:
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Repeat requests after temporary failures, with growing waits."""
+"""Repeat requests after temporary failures; the waits between them grow."""
 
 import email.utils
 import logging
@@ -16,12 +16,16 @@ LOG = logging.getLogger(__name__)
 DEFAULT_ATTEMPTS = 5
 
 _LONGEST_WAIT = 30.0
+# A wait of more seconds is logged as a warning, which commands show.
+_LOG_AFTER = 5.0
 
 
 def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
     """Return an object that calls a function, and repeats the call after temporary failures.
 
-    If no attempt is left, or the next wait would exceed the deadline, it raises the last failure.
+    It raises the last failure if no attempt is left, or if the next wait would exceed the deadline.
+
+    :param attempts: how often the function is called at most.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(is_temporary),
@@ -35,14 +39,21 @@ def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Return a random wait, whose limit doubles; wait longer if the server requests it."""
+    """Return how many seconds to wait before the next attempt.
+
+    The wait is random, and its upper limit doubles each time. It is longer if the server requests
+    it.
+    """
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     response = getattr(state.outcome and state.outcome.exception(), "response", None)
     return usual if response is None else max(usual, _requested_wait(response))
 
 
 def _requested_wait(response: requests.Response) -> float:
-    """Return the seconds in ``Retry-After``, a number or a date; 0 without this header."""
+    """Return the seconds that a server requests with ``Retry-After``; 0 without this header.
+
+    The header has a number of seconds, or a date.
+    """
     requested = response.headers.get("Retry-After", "")
     if requested.isascii() and requested.isdigit():
         return float(requested)
@@ -59,4 +70,9 @@ def _requested_wait(response: requests.Response) -> float:
 
 def _log(state: tenacity.RetryCallState) -> None:
     error = state.outcome and state.outcome.exception()
-    LOG.info("%s; trying again in %.1f seconds", without_queries(str(error)), state.upcoming_sleep)
+    LOG.log(
+        logging.WARNING if state.upcoming_sleep > _LOG_AFTER else logging.INFO,
+        "%s; trying again in %.1f seconds",
+        without_queries(str(error)),
+        state.upcoming_sleep,
+    )

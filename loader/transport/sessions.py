@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from loader import errors
 
-# How many seconds a session waits for a connection, and between two pieces of an answer.
+# How many seconds a session waits for a connection, and for the next bytes of an answer.
 DEFAULT_TIMEOUT = (10.0, 60.0)
 # How many seconds a request with its retries may take; downloads have other limits.
 DEFAULT_REQUEST_TIMEOUT = 300.0
@@ -23,28 +23,33 @@ DEFAULT_REQUEST_TIMEOUT = 300.0
 # Keystone's discovery documents, by URL; to keep them saves a request in each task.
 _discovered: dict[str, discover.Discover] = {}
 
-# keystoneauth makes new options at each call, so these are kept.
+# keystoneauth makes new option objects at each call, so one result is kept.
 _OPTIONS = ksa_loading.get_session_conf_options()
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """The project and region for which packages are loaded.
+    """The project and the region for which packages are loaded.
 
     :param session: a keystoneauth session with credentials; None without credentials.
-    :param project_id: the project whose private packages may be used; None for the
-        project of the session.
-    :param region_name: the region of the services; None for any.
+    :param project_id: the project whose private packages may be used; None means the project of the
+        session.
+    :param region_name: the region of the services; None means any region.
+    :param is_own: whether only the catalogues of this scope use the session; if so, they close it.
     """
 
     session: ksa_session.Session | None = None
     project_id: str | None = None
     region_name: str | None = None
+    is_own: bool = False
 
 
 def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """Return the scope's session, with the TLS options and the timeout of a group of options.
+    """Return a session for a catalogue: the scope's session, or one with the options of a group.
 
+    A new session is made if the group sets TLS options or a timeout.
+
+    :param group: the group with the options of the catalogue.
     :raises CatalogError: if the scope has no session, or an option is invalid.
     """
     if scope.session is None:
@@ -60,7 +65,7 @@ def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.S
 def configured(
     conf: cfg.ConfigOpts, group: str, auth: plugin.BaseAuthPlugin | None
 ) -> ksa_session.Session:
-    """Make a session with the TLS options and the timeout of a group of options.
+    """Make a session with the TLS options and the timeout in a group of options.
 
     :param auth: the credentials; None for requests without credentials.
     :raises CatalogError: if an option is invalid.
@@ -85,13 +90,16 @@ def configured(
 
 
 def set_timeout(session: ksa_session.Session) -> None:
-    """Give a session the default timeout, also for requests of tokens, unless it has a timeout."""
+    """Give a session the default timeout, unless it has a timeout.
+
+    It also applies to requests for tokens.
+    """
     if session.timeout is None:
         session.timeout = DEFAULT_TIMEOUT  # type: ignore[assignment]
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:
-    """Load credentials from a group of options; return None if it has no ``auth_type``.
+    """Load the credentials in a group of options; return None if the group has no ``auth_type``.
 
     :raises CatalogError: if the type is unknown, or its options are incomplete or invalid.
     """
@@ -122,7 +130,10 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
 
 
 def _check_files(options: cfg.ConfigOpts.GroupAttr, group: str) -> None:
-    """Check the files that keystoneauth will read."""
+    """Check that the files in the TLS options can be read.
+
+    :raises CatalogError: if one cannot be read.
+    """
     for name in ("cafile", "certfile", "keyfile"):
         file = options[name]
         is_ignored = options.insecure if name == "cafile" else not options.certfile

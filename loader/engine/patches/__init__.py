@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Changes to Murano 16's own modules; each function makes one change, and says why.
+"""Changes to Murano 16's own modules, for which Murano has no options.
 
-Murano has no option for any of these changes. Each module changes one part of Murano. Classes
-that replace Murano's are in ``adapter``.
+Each module changes one part of Murano. Each function makes one change, and its description says
+what Murano does, why that is wrong, and what happens instead. ``adapter`` has the classes that
+replace classes of Murano.
 """
 
 from oslo_config import cfg
@@ -15,6 +16,7 @@ from loader.engine.patches import (
     connections,
     core_library,
     endpoints,
+    inherited_members,
     inherited_versions,
     language,
     loader_choice,
@@ -30,7 +32,7 @@ from loader.engine.patches import (
 
 
 def install() -> None:
-    """Register the options, and apply every patch; call this before the first task."""
+    """Register the loader's options, and apply every patch; call this before the first task."""
     options.register(cfg.CONF, config.SERVICE_OPTIONS)
     yaql_limits.provide_format()
     yaql_limits.enforce_quota()
@@ -57,7 +59,11 @@ def install() -> None:
     task_execution.return_new_tasks()
     task_execution.keep_results()
     inherited_versions.merge_inherited_versions()
-    inherited_versions.describe_ambiguous_members()
+    inherited_members.keep_parts()
+    inherited_members.keep_properties()
+    inherited_members.choose_methods()
+    inherited_members.describe_ambiguous_members()
+    inherited_members.describe_ambiguous_classes()
     class_errors.explain_class_errors()
     class_errors.name_places_of_errors()
     models.keep_designer_entries()
@@ -66,7 +72,9 @@ def install() -> None:
     schema_conditions.translate_every_condition()
     schema_conditions.keep_conditions()
     schema_conditions.keep_null_of_optional_checks()
+    schema_conditions.refuse_other_receivers()
     endpoints.refuse_invalid_requests()
+    endpoints.refuse_methods_of_objects()
     task_limits.limit_recursion()
     task_limits.limit_iterations()
     task_limits.limit_green_threads()

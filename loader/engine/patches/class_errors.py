@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Explain errors in classes, with the places from ``error_places``."""
+"""Explain errors in the classes of packages: name their places and their reasons."""
 
 import types
 from typing import Any
@@ -14,10 +14,12 @@ from loader.engine import adapter, class_faults, error_places
 
 
 def explain_class_errors() -> None:
-    """Find the wrong part of a class after an error, and refuse contracts that cannot be parsed.
+    """Record which part of a class is wrong, and refuse contracts that cannot be parsed.
 
-    Murano 16 reports such errors without the file and the line, and some without a reason. The
-    adapter turns them into ``InvalidClass``.
+    Murano 16 reports an error in a class without the file and the line, and some errors without a
+    reason. So an author cannot find the mistake. Here, Murano's functions that make the parts of a
+    class add a trace to the error, see ``class_faults``. The adapter then raises ``InvalidClass``
+    with the file, the line and the reason.
     """
     traced = class_faults.traced
     init = typespec.Spec.__init__
@@ -52,10 +54,11 @@ def explain_class_errors() -> None:
 def name_places_of_errors() -> None:
     """Name the package, its version, the file and the line in errors at run time.
 
-    Murano 16 names a path in the package cache, and only in the details, which its API does
-    not report. In Murano's module of stack traces, a replaced ``os`` leaves the names of class
-    files unchanged. A replaced ``inspect`` also returns frames without a source. With Python's own
-    ``inspect``, Murano fails for these frames.
+    Murano 16 shows a path in the package cache, and only in the details of the error, which its API
+    does not report. For frames without source code, it fails. Here, a place is put in front of the
+    messages of errors in actions, contracts and defaults. In stack traces, the names of class files
+    are shown as they are, and frames without source code are included. For this, small objects
+    replace the modules ``os`` and ``inspect`` that Murano's ``stack_trace`` uses.
     """
     stack_trace.inspect = types.SimpleNamespace(trace=error_places.native_frames)
     stack_trace.os = types.SimpleNamespace(

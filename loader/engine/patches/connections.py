@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the connections that packages make the engine open."""
+"""Restrict the servers to which packages can make the engine connect."""
 
 from typing import Any
 
@@ -17,8 +17,9 @@ from loader.engine.adapter import CONF
 def restrict_http_clients() -> None:
     """Let the HTTP clients of system classes connect to the operator's endpoints only.
 
-    Murano 16 follows each redirection, and sends the task's token along. All its clients except
-    Mistral's use the session that is made here.
+    Murano 16 follows every redirection, and sends the task's token along. So a package can send the
+    token to any server. Here, each request is checked, see ``destinations``. All clients but
+    Mistral's use the session that is changed here.
     """
     make_session = auth_utils._get_session
 
@@ -39,7 +40,8 @@ def restrict_http_clients() -> None:
 def restrict_workflow_client() -> None:
     """Let the client of Mistral connect to the operator's endpoints only.
 
-    Murano 16 gives the client a URL and a token, and the client follows each redirection.
+    Murano 16 gives this client a URL and a token, and the client follows every redirection with the
+    token. Here, each request of the client is checked, as in ``restrict_http_clients``.
     """
     create = workflowclient.MistralClient._create_client
 
@@ -60,10 +62,12 @@ def restrict_workflow_client() -> None:
 
 
 def select_agent_brokers() -> None:
-    """Connect to the RabbitMQ of the agents with the operator's settings.
+    """Connect to the agents' RabbitMQ with the operator's settings.
 
     Murano 16 connects to any server that a region's ``getConfig`` returns, and any package can
-    define a region. It does not quote the values in the URL, so a login can name another host.
+    define a region. It does not quote the values in the URL, so a login can contain another host.
+    Here, the server has to be one that the operator names, and the values are quoted, see
+    ``agent_brokers``.
     """
 
     def create(region: Any) -> mqclient.MqClient:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let the core library alone read the engine's configuration."""
+"""Let only the core library read the engine's configuration."""
 
 from typing import Any
 
@@ -10,11 +10,12 @@ from loader.engine.adapter import EngineExtension, EnginePackage
 
 
 def give_config_to_core_library() -> None:
-    """Give the YAQL function ``config`` to the package that was loaded as the core library.
+    """Give the YAQL function ``config`` only to the package that was loaded as the core library.
 
-    Murano 16 gives it to any package with the name ``io.murano``, such as a tenant's private
-    package or an extension plug-in. The function returns every option, also passwords. For
-    packages from Murano's own loader, Murano's rule stays in force.
+    The function returns the value of any option, also of passwords. Murano 16 gives it to any
+    package with the name ``io.murano``, such as a tenant's private package or an extension plug-in.
+    Here, extension plug-ins never get it, and a package from this project's loader gets it only as
+    the core library. For packages from Murano's own loader, Murano's rule applies.
     """
     give_by_name = engine.ContextManager.create_package_context
     give_nothing = engine.context_manager.ContextManager.create_package_context

@@ -12,9 +12,9 @@ def read_text_resources() -> None:
     """Let ``io.murano.system.Resources`` read text on Python 3.11 and newer.
 
     Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses. So the example
-    ``$resources.yaml('ExportConfig.template')`` in the MuranoPL reference, section
-    "Murano actions", fails. A replaced ``open`` in the module of this class drops the ``U``:
-    universal newlines are the default.
+    ``$resources.yaml('ExportConfig.template')`` in the MuranoPL reference, section "Murano
+    actions", fails. Here, a replaced ``open`` drops the ``U`` from the mode. The ``U`` requested
+    universal newlines, which are the default in Python 3.
     """
 
     def open_resource(path: str, mode: str) -> IO[Any]:
@@ -26,9 +26,9 @@ def read_text_resources() -> None:
 def write_inherited_properties() -> None:
     """Let reflection write a property that an object's class inherits.
 
-    In the MuranoPL reference, section "Property access", ``setValue`` sets a property of an
-    object. Murano 16 treats the object as an instance of the declaring class, and refuses
-    objects of all subclasses. Here, the property is set as an assignment sets it.
+    In the MuranoPL reference, section "Property access", ``setValue`` sets a property of an object.
+    Murano 16 treats the object as an instance of the class that declares the property, and refuses
+    objects of subclasses. Here, ``setValue`` sets the property as an assignment does.
     """
     set_value = reflection.property_set_value
 

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan object models as a whole, and keep entries in the headers of their objects."""
+"""Plan object models as a whole, and keep all entries in the headers of objects."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from murano.common import engine
-from murano.dsl import dsl_types, executor, object_store, serializer
+from murano.dsl import dsl_types, executor, helpers, object_store, serializer
 
 from loader.engine.adapter import EnginePackageLoader
 from loader.environments import object_model, pin_moves
 
 LOG = logging.getLogger(__name__)
 
+# The keys of an object's header that Murano reads and writes itself.
+_KNOWN_KEYS = frozenset(
+    ["classVersion", "dependencies", "destroyed", "id", "metadata", "name", "package", "type"]
+)
+
 
 def plan_whole_models() -> None:
     """Plan the packages for all objects in a model, before the first object is loaded.
 
-    Murano 16 looks for the package of each object separately. Then the order of the objects
-    decides how many versions of a package an environment gets, and each package needs a
-    request.
+    Murano 16 looks for the package of each object separately. Then the order of the objects decides
+    how many versions of a package an environment gets, and each package needs a request. Here, all
+    packages are chosen together, in ``EnginePackageLoader.plan_model``.
     """
     load = executor.MuranoDslExecutor.load
 
@@ -32,10 +38,11 @@ def plan_whole_models() -> None:
 
 
 def keep_pins_in_models() -> None:
-    """After each task, write the pins into the model, which Murano's API shows.
+    """After each task, write the pinned versions into the model, which Murano's API shows.
 
-    Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. If a task
-    fails before its action, for example since a version is missing, the pins do not change.
+    Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. Here, they
+    are an entry in the header of the model's root object. If a task fails before its action, for
+    example since a version is missing, the entry keeps the pins from before the task.
     """
     execute = engine.TaskExecutor._execute
 
@@ -61,27 +68,39 @@ def keep_pins_in_models() -> None:
 
 
 def keep_designer_entries() -> None:
-    """Keep the entries of an object's header that begin with an underscore.
+    """Keep the entries of an object's header that Murano does not know.
 
-    The MuranoPL reference, section "Object model", lets designers add such entries, and its
-    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in a
-    temporary store, which exists only while a model is loaded. So each task drops the entries, for
-    example the disabled actions. Here, the store shares its entries with its parent store.
+    The MuranoPL reference, section "Object model", lets designers add entries with any key, and its
+    section "Murano actions" shows such an entry of a deployed object. Murano 16 reads only entries
+    whose keys begin with an underscore. It keeps them in a temporary store, which exists only while
+    a model is loaded. So each task drops the entries, for example the list of disabled actions.
+    Here, all entries are read, and the temporary store shares them with the store that remains.
     """
     cls = object_store.InitializationObjectStore
     initialize = cls.__init__
+    parse = helpers.parse_object_definition
 
     def share_entries(store: Any, root_owner: Any, parent_store: Any, keep_ids: bool) -> None:
         initialize(store, root_owner, parent_store, keep_ids)
         store._designer_attributes_store = parent_store._designer_attributes_store
 
+    def parse_with_entries(definition: Any, scope_type: Any, context: Any) -> Any:
+        parsed = parse(definition, scope_type, context)
+        header = definition.get("?") if parsed else None
+        if isinstance(header, Mapping):
+            entries = {key: each for key, each in header.items() if key not in _KNOWN_KEYS}
+            parsed["extra"] |= helpers.evaluate(entries, context, freeze=False)
+        return parsed
+
     cls.__init__ = share_entries
+    helpers.parse_object_definition = parse_with_entries
+    object_store.ObjectStore._get_designer_attributes = staticmethod(dict)
 
 
 def name_unsaved_values() -> None:
     """Name the type and the class of a value that cannot be saved, such as a YAQL context.
 
-    Murano 16 raises an error without a message.
+    Murano 16 raises an error without a message, so an author cannot find the value.
     """
     serialize = serializer._pass12_serialize
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Translate the conditions of contracts into schemas."""
+"""Translate the conditions in contracts, such as ``check($ > 0)``, into JSON schemas."""
 
 import dataclasses
 import functools
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from murano.dsl import exceptions
 from murano.dsl.contracts import basic, check, contracts, instances
 from yaql.language import expressions, specs, yaqltypes
 
@@ -16,11 +17,16 @@ from loader.engine import contract_schemas
 
 Schema = dict[str, Any]
 
-# Comparison -> the same comparison when both sides are exchanged.
-_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "=": "="}
+# A comparison -> the comparison with the same meaning after both sides are exchanged.
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "=": "=", "!=": "!="}
+# Comparisons that give a schema for a length.
+_OF_LENGTHS = (">", "<", ">=", "<=", "=")
 
 # JSON type -> the suffix of the keywords for its length.
 _MEASURED_TYPES = {"string": "Length", "array": "Items", "object": "Properties"}
+
+# What the keyword ``not`` contains if null is refused and the type of the value is unknown.
+_NOT_NULL = {"type": "null"}
 
 # Groups, anchors and counts that Python has and JavaScript lacks.
 _PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]|\{,")
@@ -29,14 +35,16 @@ _PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]|\{,")
 def translate_every_condition() -> None:
     """Translate all conditions in a ``check()`` into the schema.
 
-    The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ...
-    and EXPRN``, and translates comparisons of numbers and of ``len($)``, ``in``, and regular
-    expressions. For an object, conditions on inner properties are in ``context``. Other
-    conditions are left out.
+    The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ... and
+    EXPRN``. It translates comparisons of numbers and of ``len($)``, ``in``, and regular
+    expressions. Conditions on the properties of an object are in ``context``.
 
-    Murano 16 translates only the last of three conditions, and no length. It reads ``0 < $`` as
-    ``$ >= 0``. If two conditions have the same keyword, it keeps only one. Its schema accepts
-    null even if a condition refuses null.
+    Murano 16 translates only the last of three conditions, and no condition on a length. It reads
+    ``0 < $`` as ``$ >= 0``. If two conditions have the same keyword, it keeps only one of them. Its
+    schema accepts null even if a condition refuses null.
+
+    Here, all these conditions are translated, and also ``$ = value`` and ``$ != value``. Other
+    conditions are left out.
     """
 
     def generate_schema(contract: Any) -> Schema:
@@ -50,15 +58,14 @@ def translate_every_condition() -> None:
 def keep_conditions() -> None:
     """Keep the conditions in front of a type, as in ``$.check($ > 0).int()``.
 
-    The specification "MuranoPL forms", section "Schema generation", runs the whole contract.
-    In Murano 16, a type removes all conditions before it, and a ``notNull()`` without a type has no
-    effect.
+    The specification "MuranoPL forms", section "Schema generation", runs the whole contract. In
+    Murano 16, a type removes all conditions in front of it, and a ``notNull()`` without a type has
+    no effect. Here, the type is added to the conditions, and such a ``notNull()`` refuses null.
     """
 
     def keep(generate_schema: Callable[[Any], Schema]) -> Callable[[Any], Schema]:
         def generate(contract: Any) -> Schema:
-            kept = {key: value for key, value in contract.value.items() if key != "not"}
-            return kept | generate_schema(contract)
+            return _without_not_null(contract.value) | generate_schema(contract)
 
         return generate
 
@@ -68,18 +75,42 @@ def keep_conditions() -> None:
 
     def refuse_null(contract: Any) -> Schema:
         schema: Schema = not_null(contract)
-        return schema if "type" in schema else schema | {"not": {"type": "null"}}
+        if "type" not in schema:
+            _restrict(schema, {"not": _NOT_NULL}, [])
+        return schema
 
     basic.NotNull.generate_schema = refuse_null
+
+
+def refuse_other_receivers() -> None:
+    """Refuse a contract such as ``$foo.int()``, which does not depend on the value.
+
+    For such a contract, Murano 16 fails with an ``AttributeError``, which does not explain the
+    mistake. Here, the error says that the function is not applied to the value.
+    """
+
+    def checked(generate_schema: Callable[[Any], Schema]) -> Callable[[Any], Schema]:
+        def generate(contract: Any) -> Schema:
+            if not isinstance(contract.value, dict):
+                raise exceptions.DslContractSyntaxError(
+                    f"{contract.name}() is not applied to the value, which is $"
+                )
+            return generate_schema(contract)
+
+        return generate
+
+    for kind in contracts.CONTRACT_METHODS:
+        kind.generate_schema = checked(kind.generate_schema)
 
 
 def keep_null_of_optional_checks() -> None:
     """Accept null in the schema of ``$.string()?.check(...)``, which does not check null.
 
     The specification "MuranoPL forms", section "Schema generation", runs the contract with
-    functions that return a schema. So YAQL's operator ``?.`` gets a schema and never null. It is
-    replaced by an operator that runs the checks, and then accepts null again. Contracts of
-    optional parameters in HOT templates have this form.
+    functions that return schemas. In Murano 16, the operator ``?.`` then gets a schema and never
+    null, so it always runs the checks, which may refuse null. Here, another operator ``?.`` runs
+    the checks, and lets the schema accept null again. Contracts of optional parameters in HOT
+    templates have this form.
     """
     prepare = contracts.Contract._prepare_schema_generation_context
 
@@ -106,9 +137,10 @@ def keep_null_of_optional_checks() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Subject:
-    """What a condition restricts: the value, an inner property of the value, or a length.
+    """What a condition restricts: the value, a property of the value, or the length of one.
 
-    :param path: the names of the inner properties.
+    :param path: the names that lead from the value to the property; empty for the value itself.
+    :param is_length: whether the length is restricted.
     """
 
     path: tuple[str, ...]
@@ -123,7 +155,7 @@ def _unwrap(expression: Any) -> Any:
 
 
 def _split(condition: Any) -> Iterator[Any]:
-    """Yield the conditions that ``and`` joins."""
+    """Split a condition at each ``and``, and yield the parts."""
     condition = _unwrap(condition)
     if isinstance(condition, expressions.BinaryOperator) and condition.operator == "and":
         for part in condition.args:
@@ -154,48 +186,73 @@ def _add(schema: Schema, condition: Any, contract: Any) -> None:
 
 
 def _inner(schema: Schema, path: Sequence[str]) -> Schema:
-    """Return the schema of an object's inner property, and refuse null for the object.
+    """Return the schema of a property inside an object, and refuse null for the object.
 
-    A value may lack the property, since the property may have a default.
+    The property may be missing in a value, since it may have a default.
+
+    :param path: the names that lead to the property.
     """
     _refuse_null(schema)
     schema = schema.setdefault("context", {})
     for depth, name in enumerate(path):
         if depth:
-            schema["not"] = {"type": "null"}
+            schema["not"] = _NOT_NULL
         schema = schema.setdefault("properties", {}).setdefault(name, {})
     return schema
 
 
 def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
-    """Return the subject, operator and constant of a condition; None if it has another form."""
+    """Return the subject, operator and constant of a condition; None if it cannot be translated."""
     if not isinstance(condition, expressions.BinaryOperator):
         return None
     operator, (left, right) = condition.operator, condition.args
     if operator == ".":
-        is_match = isinstance(right, expressions.Function) and right.name == "matches"
-        if not is_match or len(right.args) != 1:
+        if (matched := _matched(left, right)) is None:
             return None
-        operator, right = "=~", right.args[0]
+        operator, (left, right) = "=~", matched
     elif operator in _MIRRORED and _subject(left) is None:
         operator, left, right = _MIRRORED[operator], right, left
     elif operator not in (*_MIRRORED, "in", "=~"):
         return None
     if (subject := _subject(left)) is None:
         return None
-    constant = _evaluate(right, contract)
-    return None if constant is None else (subject, operator, constant)
+    try:
+        return subject, operator, _evaluate(right, contract)
+    except ValueError:
+        return None
+
+
+def _matched(receiver: Any, call: Any) -> tuple[Any, Any] | None:
+    """Return the value and the pattern of ``$.matches(PATTERN)`` or ``regex(PATTERN).matches($)``.
+
+    :returns: None if the expression has another form.
+    """
+    if not isinstance(call, expressions.Function) or call.name != "matches" or len(call.args) != 1:
+        return None
+    (argument,) = call.args
+    regex = _unwrap(receiver)
+    if not isinstance(regex, expressions.Function) or regex.name != "regex":
+        return receiver, argument
+    # Its other arguments are options, such as to ignore case.
+    return (argument, regex.args[0]) if len(regex.args) == 1 else None
 
 
 def _evaluate(expression: Any, contract: Any) -> Any:
-    """Evaluate an expression that does not use ``$``; return JSON data, or None if it fails."""
+    """Evaluate an expression that does not use ``$``, and return its result as JSON data.
+
+    :raises ValueError: if the expression fails, or its result is not JSON.
+    """
     try:
+        # None is also the result of Murano's function after an error.
+        is_null = getattr(_unwrap(expression), "value", ...) is None
         constant = check.evaluate_constant(expression, contract.engine, contract.root_context)
-    except Exception:
+    except Exception as error:
         # The expression may call methods of the class, which need an object.
-        return None
-    if not contract_schemas.is_json(constant):
-        return None
+        raise ValueError(str(error)) from error
+    if isinstance(constant, set | frozenset):
+        constant = sorted(constant, key=repr)
+    if not contract_schemas.is_json(constant) or (constant is None and not is_null):
+        raise ValueError(f"{expression} is not JSON")
     # YAQL has tuples and frozen dictionaries. In JSON, 1 and 1.0 are the same number.
     return json.loads(json.dumps(constant, default=dict), parse_float=_number)
 
@@ -225,16 +282,17 @@ def _subject(expression: Any) -> _Subject | None:
 def _translate(
     written: str | list[str] | None, subject: _Subject, operator: str, constant: Any
 ) -> tuple[Schema, list[str]] | None:
-    """Return the keywords for a condition, and the types that the condition can accept.
+    """Return the keywords for a condition, and the JSON types that a value can have to satisfy it.
 
-    :param written: the types of the value, if the contract names them.
-    :returns: no types if all are accepted; None if the condition cannot be translated.
+    :param written: the types of the value in the schema; None if it has no type.
+    :returns: None if the condition cannot be translated. The list of types is empty if the
+        condition allows any type.
     """
     is_number = isinstance(constant, int | float) and not isinstance(constant, bool)
     if subject.is_length:
         types = list(_MEASURED_TYPES)
         measured = [kind for kind in types if kind in (written or types)]
-        if not is_number or not isinstance(constant, int) or operator not in _MIRRORED:
+        if not is_number or not isinstance(constant, int) or operator not in _OF_LENGTHS:
             return None
         return _length_bounds(measured, operator, constant), types
     if operator == "=~":
@@ -244,7 +302,18 @@ def _translate(
         if not isinstance(values, list) or not values:
             return None
         return {"enum": list({json.dumps(value): value for value in values}.values())}, []
+    if operator == "!=":
+        if constant is None:
+            # The types of a value are restricted instead.
+            return ({} if written else {"not": _NOT_NULL}), []
+        return {"not": {"enum": [constant] if written else _equal_values(constant)}}, []
     return (_bounds(operator, constant), ["number"]) if is_number else None
+
+
+def _equal_values(constant: Any) -> list[Any]:
+    """Return the values that YAQL takes as equal to a constant; true equals 1, and false 0."""
+    is_both = isinstance(constant, int) and constant in (0, 1)
+    return [int(constant), bool(constant)] if is_both else [constant]
 
 
 def _bounds(operator: str, constant: float) -> Schema:
@@ -255,7 +324,7 @@ def _bounds(operator: str, constant: float) -> Schema:
 
 
 def _length_bounds(types: list[str], operator: str, constant: int) -> Schema:
-    """Return the bounds of a length; they are inclusive, and at least 0."""
+    """Return the keywords that bound a length; a bound is inclusive, and at least 0."""
     bounds = {}
     if operator in (">", ">=", "="):
         bounds["min"] = max(0, constant + (operator == ">"))
@@ -283,17 +352,23 @@ def _is_pattern(constant: object) -> bool:
 
 def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
     """Return whether null satisfies a condition; for YAQL, null is less than all numbers."""
-    if operator == "in":
-        return None in constant
+    match operator:
+        case "in":
+            return None in constant
+        case "=":
+            return constant is None
+        case "!=":
+            return constant is not None
     return "<" in operator and not subject.is_length
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add the keywords of a condition to a schema, and its types if the schema has no type."""
+    """Add a condition's keywords to a schema; also add its types, if the schema has no type."""
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]
-        schema.pop("not", None)
+        if schema.get("not") == _NOT_NULL:
+            del schema["not"]
     if any(schema.get(key, value) != value for key, value in condition.items()):
         schema.setdefault("allOf", []).append(condition)
     else:
@@ -308,9 +383,14 @@ def _refuse_null(schema: Schema) -> None:
         schema["type"] = left[0] if len(left) == 1 else left
 
 
+def _without_not_null(schema: Schema) -> Schema:
+    """Return a copy of a schema, without the keyword ``not`` if this only refuses null."""
+    return {key: each for key, each in schema.items() if (key, each) != ("not", _NOT_NULL)}
+
+
 def _accept_null(schema: Schema) -> Schema:
-    """Return a schema that also accepts null."""
-    found = {key: value for key, value in schema.items() if key not in ("_notNull", "not")}
+    """Return a copy of a schema that also accepts null."""
+    found = {key: each for key, each in _without_not_null(schema).items() if key != "_notNull"}
     types = found.get("type", "null")
     if "null" not in (kinds := [types] if isinstance(types, str) else types):
         found["type"] = [*kinds, "null"]

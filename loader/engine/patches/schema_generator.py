@@ -2,8 +2,9 @@
 
 """Generate the schemas of classes and methods as the specification "MuranoPL forms" describes.
 
-Murano's own tests expect what Murano 16 generates. So the functions that change whole schemas
-apply to packages from catalogues, directories and extensions, but not to those tests' packages.
+Murano's own tests check what Murano 16 generates. So the functions that change whole schemas do not
+change those for the packages of these tests. They change the schemas for packages from catalogues,
+directories and extension plug-ins.
 """
 
 import functools
@@ -14,23 +15,29 @@ from murano.dsl import constants, dsl_types, exceptions, executor, helpers, sche
 from murano.dsl.contracts import instances
 from murano.engine import murano_package
 
+from glare_murano.package import VersionSpec
 from loader.engine import adapter, contract_schemas
 
-# The variable in a request's context with the function that lists the subclasses of a class.
+# This variable in a request's context contains the function that lists the subclasses of a class.
 _SUBCLASSES = "$?subclasses"
 
 _MODEL_BUILDER = "io.murano.metadata.ModelBuilder"
+
+_USAGES = dsl_types.PropertyUsages
+_INPUTS = (_USAGES.In, _USAGES.InOut, _USAGES.Const)
 
 
 def describe_requested_methods() -> None:
     """Generate the schemas of actions if they are requested, and refuse unknown methods.
 
-    The specification "MuranoPL forms", section "Schema generation": "methods can be any
-    methods that can be invoked by the API which currently are actions and model builder
-    methods". By its section "REST API impact", an empty string stands for the class, and a
-    missing method is an error. Murano 16 leaves out all methods except model builders.
+    The specification "MuranoPL forms", section "Schema generation": "methods can be any methods
+    that can be invoked by the API which currently are actions and model builder methods". By its
+    section "REST API impact", an empty string stands for the class, and a missing method is an
+    error. Murano 16 leaves out all methods except model builders. Here, every requested action gets
+    a schema, and a request for another method fails.
 
-    With ``subclasses``, the schemas of objects list the subclasses, see ``describe_objects``.
+    A request with ``subclasses`` also gets the subclasses of objects' classes, see
+    ``describe_objects``.
     """
     generate_schema = schema_generator.generate_schema
 
@@ -46,7 +53,7 @@ def describe_requested_methods() -> None:
         if subclasses and not isinstance(loader, adapter.EnginePackageLoader):
             raise ValueError(
                 "subclasses can be listed only of packages from the catalogues of glare-murano; "
-                "set [engine] packages_service = glare, or request the schemas without subclasses"
+                "set [engine] package_loader = catalogs, or request the schemas without subclasses"
             )
         spec = helpers.parse_version_spec(class_version)
         if package_name:
@@ -85,10 +92,10 @@ def include_constants() -> None:
     """Add ``Const`` properties to the schemas of classes; remove ``VarArgs`` from those of methods.
 
     The schema of a class describes its properties, and the schema of a method describes its
-    arguments (specification "MuranoPL forms", section "Solution overview"). A user sets a
-    ``Const`` property once, like an ``In`` property (MuranoPL reference, section "Property
-    usage"), but Murano 16 leaves it out. Murano 16 includes ``VarArgs``, although a request
-    cannot give them by name.
+    arguments (specification "MuranoPL forms", section "Solution overview"). A user sets a ``Const``
+    property once, like an ``In`` property (MuranoPL reference, section "Property usage"), but
+    Murano 16 leaves it out. Murano 16 includes ``VarArgs``, which a request cannot give by name.
+    Here, a schema has exactly the properties and arguments that a user can set.
     """
     get_properties = schema_generator.get_properties
 
@@ -100,16 +107,11 @@ def include_constants() -> None:
             scheme = (entity.arguments_scheme or {}).items()
             usage = dsl_types.MethodArgumentUsages.Standard
             return {name: argument for name, argument in scheme if argument.usage == usage}
-        usages = dsl_types.PropertyUsages
         names = dict.fromkeys(
             name for cls in (entity, *entity.ancestors()) for name in cls.properties
         )
-        properties = {name: entity.find_single_property(name) for name in names}
-        return {
-            name: prop
-            for name, prop in properties.items()
-            if prop.usage in (usages.In, usages.InOut, usages.Const)
-        }
+        properties = {name: _inputs(entity, name) for name in names}
+        return {name: found[0] for name, found in properties.items() if found}
 
     schema_generator.get_properties = get
 
@@ -125,6 +127,8 @@ def translate_contracts() -> None:
     * translates ``{ }`` into a dictionary without keys;
     * sends ``Default: $.num`` as a string;
     * resolves the names in an inherited contract in the namespaces of the subclass.
+
+    Here, ``contract_schemas`` translates the contract, with the names of the declaring class.
     """
     generate_property = schema_generator.generate_property_schema
 
@@ -133,10 +137,7 @@ def translate_contracts() -> None:
         if not _is_installed(declaring_type.package):
             found: dict[str, Any] = generate_property(prop, context, type_weights)
             return found
-        scope = context.create_child_context()
-        scope[constants.CTX_NAMES_SCOPE] = declaring_type
-        version = declaring_type.package.runtime_version
-        schema = contract_schemas.translate(prop.contract.spec, scope, version)
+        schema = _contract_schema(prop, context)
         if prop.has_default and contract_schemas.is_json(prop.default):
             schema["default"] = prop.default
         hints: dict[str, Any] = schema_generator.generate_ui_hints(prop, context, type_weights)
@@ -149,7 +150,7 @@ def name_titles() -> None:
     """Use the name of a property or an argument as its title, if ``Title`` is missing.
 
     The specification "MuranoPL forms", section "UI hints", describes this for
-    ``io.murano.metadata.Title``. Murano 16 leaves out the title.
+    ``io.murano.metadata.Title``. Murano 16 leaves the title out.
     """
     generate_ui_hints = schema_generator.generate_ui_hints
 
@@ -164,11 +165,15 @@ def name_titles() -> None:
 
 
 def describe_entities() -> None:
-    """Leave out the model of a model builder, and name the required properties.
+    """Leave out the model of a model builder, and list the required properties.
 
-    The specification "MuranoPL forms", section "Model builders": "their first parameter (which
-    is current object model) is skipped". Murano 16 includes it. ``required`` names the properties
-    whose contracts refuse null; Murano 16 leaves it out.
+    The specification "MuranoPL forms", section "Model builders": "their first parameter (which is
+    current object model) is skipped". Murano 16 includes this parameter. Its schemas also lack the
+    keyword ``required``.     Here,
+    ``required`` lists the properties whose contracts refuse a missing value.
+
+    If a class inherits a property from several classes, Murano 16 returns no schema. Here, a value
+    has to satisfy the contracts of all these classes, as when an object is loaded.
     """
     generate_entity_schema = schema_generator.generate_entity_schema
 
@@ -176,29 +181,33 @@ def describe_entities() -> None:
         schema: dict[str, Any] = generate_entity_schema(entity, context, declaring_type, meta)
         if not _is_installed(declaring_type.package):
             return schema
-        inputs, properties = schema_generator.get_properties(entity), schema["properties"]
+        properties = schema["properties"]
         builder = meta.get(_MODEL_BUILDER)
         if builder and builder.get_property("enabled") and entity.is_static and properties:
             del properties[next(iter(properties))]
-        required = [
-            name
-            for name, translated in properties.items()
-            if inputs[name].default is None
-            and not contract_schemas.accepts_missing(inputs[name].contract.spec, translated)
-        ]
+        required = []
+        for name, translated in properties.items():
+            inputs = _inputs(entity, name)
+            schemas = [_contract_schema(each, context) for each in inputs]
+            if any(map(_refuses_missing, inputs, schemas)):
+                required.append(name)
+            if others := [each for each in schemas if each != schemas[0]]:
+                translated.setdefault("allOf", []).extend(others)
+            if any(each.default != inputs[0].default for each in inputs):
+                translated.pop("default", None)
         return schema | ({"required": sorted(required)} if required else {})
 
     schema_generator.generate_entity_schema = generate
 
 
 def describe_objects() -> None:
-    """Add the range of versions for an object's class to its schema, and the subclasses.
+    """Add the range of versions for an object's class to the schema, and the subclasses.
 
-    The specification "MuranoPL forms", section "Schema generation": ``version`` of
-    ``muranoObject`` is the "version or version-spec that should be used to obtain muranoType
-    (as seen in the manifest)", and a client must know "how to get list of valid type
-    inheritors". By its section "Deployer impact", the number of inheritors has a maximum. Murano
-    16 returns neither the range nor the inheritors. Subclasses are listed only on request, since
+    The specification "MuranoPL forms", section "Schema generation": ``version`` of ``muranoObject``
+    is the "version or version-spec that should be used to obtain muranoType (as seen in the
+    manifest)", and a client must know "how to get list of valid type inheritors". By its section
+    "Deployer impact", the number of inheritors has a maximum. Murano 16 returns neither the range
+    nor the inheritors. Here, the schema has the range. It has the subclasses only on request, since
     the catalogues are queried for each class.
     """
     for kind in (instances.Class, instances.Template):
@@ -213,7 +222,7 @@ def _describing(generate_schema: Any) -> Any:
             helpers.get_names_scope(contract.root_context).package, package
         )
         if version is not None:
-            schema["version"] = version
+            schema["version"] = VersionSpec.of(version).text
         if list_subclasses := contract.root_context[_SUBCLASSES]:
             found = list_subclasses(contract.type.name, version or "*", package)
             schema["subclasses"] = [subclass.to_json() for subclass in found.found]
@@ -224,14 +233,52 @@ def _describing(generate_schema: Any) -> Any:
 
 
 def _required_range(package: Any, name: str) -> str | None:
-    """Return the required range for a name, as in the manifest; None if it is not required."""
+    """Return the range in a package's manifest for a required package; None if it is not required.
+
+    :param name: the FQN of the required package.
+    """
     written = getattr(package, "application_package", package).requirements
     spec = written.get(name, package.requirements.get(name))
     return None if spec is None else str(getattr(spec, "text", spec))
 
 
+def _inputs(entity: Any, name: str) -> list[Any]:
+    """Return what a user sets by a name: a method's argument, or properties of a class.
+
+    A class may inherit several properties with one name, from unrelated classes. The property of
+    the newest version comes first.
+
+    :param entity: the method or the class.
+    """
+    if not isinstance(entity, dsl_types.MuranoType):
+        return [entity.arguments_scheme[name]]
+    found = [each for each in entity.find_property(name) if each.usage in _INPUTS]
+    return sorted(found, key=lambda each: each.declaring_type.version, reverse=True)
+
+
+def _contract_schema(prop: Any, context: Any) -> dict[str, Any]:
+    """Translate the contract of a property or an argument.
+
+    The names in the contract are resolved as in the class that declares it.
+    """
+    declaring_type = _declaring_type(prop)
+    scope = context.create_child_context()
+    scope[constants.CTX_NAMES_SCOPE] = declaring_type
+    return contract_schemas.translate(
+        prop.contract.spec, scope, declaring_type.package.runtime_version
+    )
+
+
+def _refuses_missing(prop: Any, schema: dict[str, Any]) -> bool:
+    has_value = prop.default is not None
+    return not has_value and not contract_schemas.accepts_missing(prop.contract.spec, schema)
+
+
 def _declaring_type(entity: Any) -> Any:
-    """Return the class that declares a property, a method or an argument; a class for itself."""
+    """Return the class that declares a property, a method or an argument.
+
+    :param entity: the property, method or argument; a class is returned unchanged.
+    """
     if isinstance(entity, dsl_types.MuranoType):
         return entity
     return getattr(entity, "murano_method", entity).declaring_type

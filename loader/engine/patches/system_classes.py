@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let the system classes act for the running task alone."""
+"""Let system classes act only for the running task, its environment and its user."""
 
 import types
 from typing import Any
@@ -16,10 +16,11 @@ from loader.engine.adapter import CONF
 
 
 def act_for_own_environment() -> None:
-    """Let reporters, instance notifiers and agents act for the environment of their task.
+    """Let reporters, instance notifiers and agents act only for the environment of their task.
 
     Murano 16 takes the environment, or its id, from the package, and murano-api trusts it. So a
-    package can report to another tenant's environment, or send to its agents.
+    package can report to another tenant's environment, or send messages to its agents. Here, the
+    classes in ``task_system_classes`` replace Murano's, and take the environment from the task.
     """
     initialize = engine.TaskExecutor.__init__
     register = system_objects.register
@@ -40,11 +41,13 @@ def act_for_own_environment() -> None:
 
 
 def use_own_trusts() -> None:
-    """Use a trust only for the project of the environment whose model has it.
+    """Use a trust only if it belongs to the project of the environment.
 
-    Murano 16 uses any trust that the model names, whatever its project is. When an administrator
-    deploys another project's environment, Murano 16 also keeps the administrator's trust for all
-    later tasks of this environment. Here, the administrator's task uses its token instead.
+    Murano 16 uses any trust that the model names, whatever project it belongs to. If an
+    administrator deploys an environment of another project, Murano 16 also keeps the
+    administrator's trust for all later tasks of this environment. Here, the trust is checked, see
+    ``credentials.EnvironmentTrust``, and the administrator's task uses the administrator's token
+    instead of a trust.
     """
     create_trust = engine.TaskExecutor._create_trust
     get_session = auth_utils.get_client_session
@@ -68,9 +71,11 @@ def use_own_trusts() -> None:
 
 
 def read_secrets_of_user() -> None:
-    """Let ``decryptData`` read what the task's user may read, if the operator enables it.
+    """Let ``decryptData`` read only secrets that the task's user may read.
 
-    For every package, Murano 16 reads any secret with the credentials in castellan's options.
+    Murano 16 reads any secret for every package, with the credentials in castellan's options. Here,
+    it reads secrets of Barbican with the token of the task, see ``stored_secrets``. It fails unless
+    the operator has enabled it with ``[engine] decrypt_data``.
     """
     read = yaql_functions.decrypt_data
 

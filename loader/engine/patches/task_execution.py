@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Interrupt tasks, and report the result of each to Murano's API."""
+"""Interrupt tasks, and report the result of each task to Murano's API."""
 
 import functools
 import logging
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ModelNotSaved(GlareMuranoError):
-    """A task's objects could not be saved as a model."""
+    """The objects of a task could not be saved as a model."""
 
     def __init__(self, reason: str = "the engine's log has the reason") -> None:
         super().__init__(
@@ -30,9 +30,9 @@ class ModelNotSaved(GlareMuranoError):
 def interrupt_tasks() -> None:
     """Let the engine interrupt tasks, which then fail with their models and pins.
 
-    In Murano 16, a task ends when the process ends, its result is never sent, and it has no limit
-    of time. Here, all green threads of an interrupted task are interrupted. The task then saves
-    its objects and pins, as after any error.
+    In Murano 16, a task ends with the process, its result is never sent, and its time is not
+    limited. Here, an interruption ends all green threads of a task. The task then saves its objects
+    and pins, as after any error, and is reported as failed.
     """
     execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
     execute_static = engine.StaticActionExecutor.execute
@@ -65,10 +65,12 @@ def interrupt_tasks() -> None:
 
 
 def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Run a request while murano-api waits for the answer.
+    """Run a request for which murano-api waits, as a task with the limit ``request_seconds``.
 
+    :param kind: the kind of request, for messages.
+    :param function: the function that computes the answer.
     :raises EngineStopped: if the engine stops.
-    :raises TaskLimitExceeded: if the request takes too long.
+    :raises TaskLimitExceeded: if the request takes too long or too much memory.
     """
     task = tasks.Task(_time_limit(kind, "request_seconds"))
     return tasks.running.run(task, tasks.running.run_limited, function, *args)
@@ -79,16 +81,17 @@ def _time_limit(kind: str, option: str) -> tasks.TimeLimit:
 
 
 def save_models_of_interrupted_tasks() -> None:
-    """Save the model of an interrupted task, whatever its packages do meanwhile.
+    """Save the model of an interrupted task, whatever its packages do in the meantime.
 
-    If an execution ends early, Murano 16 destroys its loaded objects. The objects of an
-    interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
-    Objects that the model does not contain any more are destroyed before it is saved, as in
-    any task. If their ``.destroy`` is interrupted, the model is still saved. If it cannot be
-    saved, the task keeps the model that it began with; Murano 16 would lose the model.
+    If the execution of a task ends early, Murano 16 destroys its loaded objects. For an interrupted
+    task, this would delete deployed resources in ``.destroy``. If the model cannot be saved, Murano
+    16 loses it.
 
-    A model that is too large is not saved either: it would be logged, sent and stored, with no
-    limit of time.
+    Here, the objects of an interrupted task are not destroyed. Only objects that the model does not
+    contain any more are destroyed before it is saved, as in any task. If their ``.destroy`` is
+    interrupted, the model is still saved. If the model cannot be saved, the environment keeps the
+    model that the task began with. A model that is too large is not saved either, since it takes
+    unlimited time to log, send and store it.
     """
     leave, finalize = executor.MuranoDslExecutor.__exit__, executor.MuranoDslExecutor.finalize
     prepare = object_store.ObjectStore.prepare_finalize
@@ -116,11 +119,12 @@ def save_models_of_interrupted_tasks() -> None:
 
 
 def release_objects_of_ended_tasks() -> None:
-    """Release the objects that outlive their task, without an error.
+    """Release objects that exist longer than their task, without an error.
 
-    The objects of a failed call live as long as its exception. After the end of the task, nothing
-    can call their ``.destroy`` any more. Murano 16 tries to call it, and each object writes an
-    error about ``object_store`` to the engine's output, without the name of a package.
+    The objects of a failed call exist as long as its exception. After the end of the task, nothing
+    can call their ``.destroy`` any more. Murano 16 tries to call it, and for each object writes an
+    error about ``object_store`` to the engine's output, without the name of a package. Here, it is
+    not called.
     """
     schedule_destruction = murano_object.RecyclableMuranoObject.__del__
 
@@ -132,10 +136,13 @@ def release_objects_of_ended_tasks() -> None:
 
 
 def _save(dsl_executor: Any, root: Any) -> Any:
-    """Return the model of the objects, to be saved; Murano 16 only logs a failure.
+    """Return the model that is made from a task's objects, so that it can be saved.
 
-    :raises ModelNotSaved: if it cannot be made; the message names the value or the size that is
-        the cause, or refers to the log.
+    Unlike Murano 16, which only logs a failure, this function raises an error.
+
+    :param root: the object of the environment.
+    :raises ModelNotSaved: if the model cannot be made. The message names the value or the size that
+        is the cause, or refers to the log.
     """
     store = dsl_executor.object_store
     try:
@@ -151,9 +158,11 @@ def _save(dsl_executor: Any, root: Any) -> Any:
 
 
 def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
-    """Call a function; if it is interrupted, log this and return, so that the model is saved.
+    """Call a function; if it is interrupted, log this and return, so that the model can be saved.
 
     The task still fails, with the reason for its interruption.
+
+    :param what: what the function does, for the log.
     """
     try:
         function(*args)
@@ -162,10 +171,11 @@ def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
 
 
 def return_new_tasks() -> None:
-    """Return tasks that a stopping engine has received, but not begun, to the queue.
+    """Return tasks to the queue that a stopping engine has received, but not begun.
 
-    oslo.messaging removes a received task from the queue at once, so no other engine would
-    receive the task.
+    oslo.messaging removes a task from the queue as soon as an engine receives it. If the engine
+    then stops, Murano 16 loses the task. Here, the engine sends the task again, so that another
+    engine receives it.
     """
     handle_task = engine.TaskProcessingEndpoint.handle_task
 
@@ -180,11 +190,12 @@ def return_new_tasks() -> None:
 
 
 def report_every_failure() -> None:
-    """Report the errors before and after the execution of a task, with the task's model.
+    """Report errors before and after the execution of a task, with the task's model.
 
-    Murano 16 does not report an error that occurs while it makes the package loader, or reads or
-    saves the pins. If an error with Keystone's trusts occurs, its report lacks the model. In these
-    cases, its API waits for a result for ever, and the environment stays in ``deploying``.
+    Murano 16 does not report an error that occurs while it makes the package loader, or while it
+    reads or saves the pins. For an error with Keystone's trusts, its report lacks the model.
+    Murano's API then waits for a result for ever, and the environment stays in ``deploying``. Here,
+    each error becomes a result that has the model.
     """
     execute = engine.TaskExecutor.execute
 
@@ -202,9 +213,10 @@ def report_every_failure() -> None:
 def keep_results() -> None:
     """Keep the result of a task until Murano's API takes it.
 
-    Murano 16 waits 15 seconds for an answer. Then the message expires. If its API is down for
-    longer, as while a host is restarted, the environment stays in ``deploying``. RabbitMQ drops a
-    message if the queue is missing, and the API declares the queue only when it starts.
+    Murano 16 waits 15 seconds for an answer to the result; then the message expires. If its API is
+    down for longer, as while a host is restarted, the environment stays in ``deploying``. RabbitMQ
+    also drops a message if the queue is missing, and the API declares the queue only when it
+    starts. Here, ``results`` keeps the result until a queue has it.
     """
 
     def process_result(client: Any, result: Any, environment_id: str) -> None:
@@ -216,10 +228,10 @@ def keep_results() -> None:
 def return_objects_from_actions() -> None:
     """Let an action return an object, such as a file.
 
-    In the MuranoPL reference, section "Murano actions", an action returns a new
-    ``io.murano.File``. Murano 16 serializes the result after it has cleared all objects of the
-    task, and fails with a ``TypeError``. Here, the result is serialized before; when Murano
-    serializes it again, it does not change.
+    In the MuranoPL reference, section "Murano actions", an action returns a new ``io.murano.File``.
+    Murano 16 serializes the result after it has cleared all objects of the task, and fails with a
+    ``TypeError``. Here, the result is serialized earlier. Murano then serializes it again, which
+    does not change it.
     """
     invoke = engine.TaskExecutor._invoke
 

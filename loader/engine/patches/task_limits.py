@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit the resources that a task may use; Murano 16 has no such limits."""
+"""Limit the resources that a task may use.
+
+Murano 16 has no such limits, so a single package can stop the engine for all projects.
+"""
 
 import itertools
 import json
@@ -20,10 +23,11 @@ from loader.engine import task_usage, yaql_format, yaql_quota
 
 
 def limit_recursion() -> None:
-    """Report that calls are nested too deep, and where.
+    """Fail with a clear message if calls are nested too deep.
 
-    In Murano 16, Python's ``RecursionError`` also occurs while the error is reported, which then
-    fails with a ``TypeError``. Python gets a higher limit, so that the error can be reported.
+    In Murano 16, Python's ``RecursionError`` occurs again while the error is reported, so the
+    report fails with a ``TypeError``. Here, a call is refused while enough of Python's frames are
+    left for the report. Python's own limit is raised for this.
     """
     sys.setrecursionlimit(max(sys.getrecursionlimit(), task_usage.RECURSION_LIMIT))
     invoke = executor.MuranoDslExecutor.invoke_method
@@ -41,7 +45,10 @@ def limit_recursion() -> None:
 
 
 def limit_iterations() -> None:
-    """Limit the iterations of ``While`` and ``Repeat``; ``For`` has a limit already."""
+    """Limit the iterations of ``While`` and ``Repeat``.
+
+    Murano 16 limits only the iterations of ``For``, so the other loops can run without end.
+    """
     run_while = macros.WhileDoMacro.execute
     run_repeat = macros.RepeatMacro.execute
 
@@ -64,7 +71,11 @@ def limit_iterations() -> None:
 
 
 def limit_green_threads() -> None:
-    """Limit the green threads of a task; nested calls of ``pselect`` multiply them."""
+    """Limit how many green threads a task runs at a time.
+
+    Murano 16 limits each parallel block, but nested calls of ``pselect`` multiply the number. Here,
+    all blocks of a task share one limit.
+    """
     parallel_select = helpers.parallel_select
 
     def select(collection: Any, function: Any, limit: int = 1000) -> Any:
@@ -74,12 +85,12 @@ def limit_green_threads() -> None:
 
 
 def limit_waits() -> None:
-    """Refuse waits whose length is not a number, and shorten waits that are too long.
+    """Refuse a wait whose length is not a number, and shorten a wait that is too long.
 
-    eventlet keeps the waits of all tasks in one heap. A wait for ``nan`` seconds, as by
-    ``sleep(float(nan))``, puts the heap out of order, so other tasks and time limits are minutes
-    late. The kernel refuses a wait that is too long. This error ends the loop that runs all green
-    threads.
+    Murano 16 passes any length to eventlet, which keeps the waits of all tasks in one heap. A wait
+    of ``nan`` seconds, as by ``sleep(float(nan))``, puts the heap out of order: other tasks and
+    time limits are then minutes late. For a wait that is too long, the kernel returns an error,
+    which ends the loop that runs all green threads. Here, eventlet never gets such lengths.
     """
     add_timer = hub.BaseHub.add_timer
 
@@ -91,9 +102,10 @@ def limit_waits() -> None:
 
 
 def limit_resources() -> None:
-    """Limit the YAML and JSON in a package's resources in the same way as its classes.
+    """Limit the YAML and JSON in a package's resources.
 
-    Aliases in YAML can make a small file very large, and deep JSON exceeds Python's stack.
+    Murano 16 reads any file. Aliases in YAML can make a small file very large, and deeply nested
+    JSON exceeds Python's stack. Here, the limits of class files apply.
     """
     open_resource = resource_manager.open
 
@@ -125,9 +137,10 @@ def limit_resources() -> None:
 
 
 def limit_messages() -> None:
-    """Limit the number and the length of log lines and reports, and the number of loggers.
+    """Limit the number of log lines, reports and loggers, and the length of lines and reports.
 
-    Python keeps every logger, and Murano's database every report.
+    In Murano 16, they are not limited, but Python keeps every logger, and Murano's database keeps
+    every report.
     """
     report = status_reporter.StatusReporter._report
 
@@ -140,7 +153,11 @@ def limit_messages() -> None:
 
 
 def describe_receivers() -> None:
-    """In errors for unknown methods, describe the receiver as ``format`` does, without ``repr``."""
+    """Describe the receiver in errors for unknown methods as ``format`` writes it.
+
+    YAQL uses Python's ``repr``, which may have any length, and shows memory addresses of objects.
+    Here, the description has at most 200 characters of the receiver.
+    """
 
     def describe(receiver: Any) -> str:
         try:
@@ -167,7 +184,7 @@ def _describe_in(kind: Any, describe: Any) -> None:
 
 
 class _TaskLogger:
-    """A logger of MuranoPL, whose entries count as messages of the task."""
+    """A logger for MuranoPL; each line that it writes counts as a message of the task."""
 
     def __init__(self, name: str) -> None:
         task_usage.current().add_logger(name)
@@ -178,7 +195,7 @@ class _TaskLogger:
 
         def write(text: Any) -> None:
             task_usage.current().count_message()
-            # The text is an argument and no template, since it may have percent signs.
+            # The text is an argument, not the template, since it may have percent signs.
             log("%s", task_usage.log_lines(text))
 
         return write

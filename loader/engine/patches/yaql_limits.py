@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Give YAQL a safe ``format``, and apply its quota to every function."""
+"""Give YAQL a safe ``format``, and apply the memory quota to every function."""
 
 import random
 from collections.abc import Iterator
@@ -17,19 +17,21 @@ _ROOTS = (yaql_integration.ROOT_CONTEXT_10, yaql_integration.ROOT_CONTEXT_12)
 
 
 def provide_format() -> None:
-    """Add ``format``, which YAQL 3 dropped, to the contexts of all versions of MuranoPL.
+    """Add the function ``format`` to YAQL, for all versions of MuranoPL.
 
-    Murano's core library and most applications use it.
+    YAQL 3 has no ``format``, but Murano's core library and most applications use it. The function
+    that is added reads no attributes of values, see ``yaql_format``.
     """
     for root in _ROOTS:
         root.register_function(_format, name="format")
 
 
 def enforce_quota() -> None:
-    """Refuse values that exceed the quota with everything in them, before functions make them.
+    """Refuse a value that exceeds the quota with everything in it, before a function makes it.
 
     YAQL 3 counts a list or a dictionary without the values in it, and does not limit some
     functions: ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` use up all memory.
+    Here, functions of ``yaql_quota`` and ``yaql_guards`` replace those of YAQL and Murano.
     """
     utils.limit_memory_usage = yaql_quota.limit_memory_usage
     utils.limit_iterable = yaql_quota.limit_iterable
@@ -45,14 +47,15 @@ def enforce_quota() -> None:
 def draw_from_system() -> None:
     """Let ``random`` and ``randomName`` take their numbers from the operating system.
 
-    All tasks of the process share Python's own generator. With 624 of its numbers, a package can
-    compute all the others, and so the names and passwords that other packages draw.
+    In Murano 16, all tasks of a process share Python's own generator. A package that has 624 of its
+    numbers can compute all others, and so the names and passwords that other packages draw. Here,
+    such numbers cannot be computed.
     """
     math.random = yaql_functions.random = random.SystemRandom()
 
 
 def _definitions() -> Iterator[specs.FunctionDefinition]:
-    """Yield all of YAQL's own functions, for the old and the new versions of MuranoPL."""
+    """Yield the definitions of all YAQL functions in the contexts of all versions of MuranoPL."""
     for context in _ROOTS:
         while context is not None:
             for definitions in context._functions.values():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Save packages of a catalogue as ZIP files, for example for a cloud without a network."""
+"""Export packages of a catalogue as ZIP files, and as a bundle for a cloud without a network."""
 
 import hashlib
 import pathlib
@@ -15,16 +15,14 @@ from loader.progress import Progress, Report
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
 
-# A function that gets a release, and the number of bytes so far.
-
 
 def choose(
     catalog: Catalog, fqn: str, spec: VersionSpec, package_id: str = ""
 ) -> tuple[Release, list[Release]]:
-    """Return the newest release in a range, and its whole closure.
+    """Return the newest release in a range, and all releases that it needs, itself included.
 
-    :param package_id: the id that the release must have; by default any id.
-    :raises NoSuchPackage: if a package is missing.
+    :param package_id: the id that the release must have; by default, any id.
+    :raises NoSuchPackage: if a package or a required package is missing.
     :raises NotFound: if the newest release in the range has another id.
     :raises CatalogError: if the catalogue cannot be read.
     """
@@ -44,18 +42,19 @@ def choose(
 
 
 def file_name(release: Release) -> str:
-    """Return the name of a release's ZIP file; names and versions have no slashes."""
+    """Return the name of the ZIP file for a release."""
     return f"{release.fqn}.{release.version}.zip"
 
 
 def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report) -> None:
-    """Save the archive of a release, and check its digest.
+    """Save the archive of a release in a file, and check its digest.
 
-    If the file already has this archive, nothing is downloaded. A killed process leaves no file
-    with this name.
+    If the file already has this archive, nothing is downloaded. A failed or killed download leaves
+    no file with this name.
 
-    :raises FileExistsError: if another file has this name.
-    :raises DigestMismatch: if the archive has another digest; then no file is left.
+    :param report: a function that is called with the progress of the download.
+    :raises FileExistsError: if a file with another content has this name.
+    :raises DigestMismatch: if the archive has another digest.
     :raises CatalogError: if the download fails.
     :raises OSError: if the file cannot be written.
     """
@@ -72,9 +71,9 @@ def checked(
 ) -> Iterator[bytes]:
     """Yield the pieces of a package's archive, and check its digest at the end.
 
-    :param source: the name of the service that sends the archive.
-    :param report: called after each piece.
-    :raises DigestMismatch: if the archive has another digest than the package.
+    :param source: the name of the service that sends the archive, for the error.
+    :param report: a function that is called after each piece.
+    :raises DigestMismatch: if the archive does not have the digest of the package.
     """
     digest, size = hashlib.sha256(), 0
     for piece in pieces:
@@ -92,10 +91,10 @@ def checked(
 def save_bundle(
     catalog: Catalog, releases: list[Release], folder: pathlib.Path, report: Report
 ) -> pathlib.Path:
-    """Save releases in a directory, with a bundle that lists them.
+    """Save releases as ZIP files in a directory, and write a bundle that lists them.
 
-    Archives that the directory already has are not downloaded. Another file with the name of an
-    archive is replaced when the download is complete.
+    Archives that the directory already has are not downloaded. A file with other content is
+    replaced when the download is complete.
 
     :returns: the path of the bundle, which is written last.
     :raises LoaderError: as in ``save``.
@@ -116,7 +115,4 @@ def save_bundle(
 
 
 def _has_digest(path: pathlib.Path, digest: str) -> bool:
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == digest
+    return path.is_file() and fs.digest(path) == digest

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of the engine's settings.
+
+The engine does not start if a check finds an error, and ``murano-glare-engine --check`` prints it.
+``murano-glare-status upgrade check`` prints what all checks find. No check sends a request.
+"""
+
+import functools
+import importlib.metadata
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
+from keystoneauth1 import session, token_endpoint
+from murano.common import engine
+from oslo_config import cfg
+from yaql.standard_library import strings
+
+from glare_murano.package import GlareMuranoError
+from glare_murano.package.manifest import PLUGIN_NAMESPACE
+from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements
+from loader import config, entry_points
+from loader.catalogs import options
+from loader.engine import agent_brokers, destinations, extensions
+from loader.transport.sessions import Scope
+
+LOG = logging.getLogger(__name__)
+
+# How long murano-api waits for the answer of an engine (murano.common.rpc.EngineClient).
+_API_SECONDS = 15
+
+
+def upgrade_checks(conf: cfg.ConfigOpts) -> Mapping[str, Check]:
+    """Return the checks, by their titles; the first ones find what makes others fail."""
+    options.register(conf, config.SERVICE_OPTIONS)
+    return {
+        title: functools.partial(_caught, find, conf)
+        for title, find in {
+            "YAQL": _find_old_yaql,
+            "Destinations of packages": _find_invalid_destinations,
+            "RabbitMQ of the agents": _find_shared_brokers,
+            "Limits of time": _find_limits,
+            "Source of packages": _find_changed_source,
+            "Reserved names": _find_invalid_names,
+            "Plug-ins": _find_missing_plugins,
+            "Cache and catalogues": _find_invalid_catalogues,
+            "Libraries": lambda _: find_unmet_requirements("engine"),
+        }.items()
+    }
+
+
+def _caught(
+    find: Callable[[cfg.ConfigOpts], Iterator[Finding]], conf: cfg.ConfigOpts
+) -> Iterator[Finding]:
+    try:
+        yield from find(conf)
+    except (GlareMuranoError, ValueError) as error:
+        yield Finding(str(error))
+
+
+def _find_old_yaql(_: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Find a YAQL that has a ``format`` of its own; versions before 3 have one."""
+    if hasattr(strings, "format_"):
+        yield Finding(
+            f"yaql {importlib.metadata.version('yaql')}: its function format returns every secret "
+            f"of the engine to a package (CVE-2024-29156); run pip install 'yaql>=3'"
+        )
+
+
+def _find_invalid_destinations(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    destinations.reachable_endpoints(conf)
+    yield from ()
+
+
+def _find_shared_brokers(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    for message in agent_brokers.find_shared(conf):
+        yield Finding(message, is_error=False)
+
+
+def _find_limits(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    limits = conf.engine
+    if limits.task_seconds <= limits.agent_timeout:
+        yield Finding(
+            f"[engine] task_seconds = {limits.task_seconds:g}: a task would be interrupted before "
+            f"agent_timeout ({limits.agent_timeout} seconds) is over; use more seconds"
+        )
+    if limits.request_seconds > _API_SECONDS - limits.blocking_seconds:
+        yield Finding(
+            f"[engine] request_seconds = {limits.request_seconds:g}: murano-api waits "
+            f"{_API_SECONDS} seconds for an answer, of which another task may take "
+            f"blocking_seconds ({limits.blocking_seconds:g}), so some answers may come too late",
+            is_error=False,
+        )
+
+
+def _find_changed_source(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Find another value than the default of the option that Murano's own services read.
+
+    With another value, murano-cfapi, and murano-api without the filter ``murano-packages``, send
+    requests that no released Glare answers.
+    """
+    chosen = conf.engine.packages_service
+    if chosen != config.MURANO:
+        yield Finding(
+            f"[engine] packages_service = {chosen}: murano-api and murano-cfapi read this option "
+            f"as well, and work only with murano; remove the line. The engine loads packages from "
+            f"the catalogues of [package_loader] catalogs, unless [engine] package_loader is murano"
+        )
+    if not _is_ours(conf):
+        LOG.info("Packages come from Murano's API, by Murano's own loader")
+
+
+def _find_invalid_names(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    if not _is_ours(conf):
+        return
+    reserved, path = config.reserved_names(conf), conf.package_loader.reserved_names_file
+    if path is not None:
+        LOG.info("Names under %d prefixes are reserved, by %s", len(reserved.reservations), path)
+    yield from ()
+
+
+def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Find enabled distributions without plug-ins, or with extensions that cannot be loaded."""
+    if not _is_ours(conf):
+        return
+    loaded = {package.name for package in engine.get_plugin_loader().packages}
+    with_extensions, with_types = (
+        {name for owners in entry_points.installed(group).values() for name in owners}
+        for group in (extensions.NAMESPACE, PLUGIN_NAMESPACE)
+    )
+    for name in conf.murano.enabled_plugins or ():
+        if name not in with_extensions | with_types:
+            yield Finding(
+                f"[murano] enabled_plugins = {name}: no installed distribution of this name has "
+                f"plug-ins; the distributions with plug-ins are "
+                f"{', '.join(sorted(with_extensions | with_types))}"
+            )
+        if name in with_extensions - loaded:
+            yield Finding(
+                f"[murano] enabled_plugins = {name}: none of its extensions can be loaded; the "
+                f"log has the reasons"
+            )
+
+
+def _find_invalid_catalogues(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Make a loader as a task does."""
+    if not _is_ours(conf):
+        return
+    with config.open_cache(conf) as cache, cache.staging_directory():
+        pass
+    with config.package_loader(conf, _scope(conf), conf.murano.enabled_plugins) as loader:
+        LOG.info("Packages come from %s, and are kept in %s", loader.source, cache.folder)
+    yield from ()
+
+
+def _is_ours(conf: cfg.ConfigOpts) -> bool:
+    """Return whether the engine loads packages by this project's loader."""
+    return bool(conf.engine.package_loader != config.MURANO)
+
+
+def _scope(conf: cfg.ConfigOpts) -> Scope:
+    """Return a scope like that of a task, with a token that is never sent."""
+    auth = token_endpoint.Token(conf.glare.url, token="")
+    return Scope(session.Session(auth), "project", conf.home_region)

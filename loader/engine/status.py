@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``murano-glare-status``: check the settings of an engine before an upgrade."""
+
+import sys
+
+_COMMAND = "murano-glare-status"
+
+
+def main() -> int:
+    """Run ``upgrade check``.
+
+    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if the engine would not start;
+        1 if Murano is not installed.
+    """
+    try:
+        # This import comes first, as in ``loader.engine.service``.
+        from murano.cmd import engine
+
+        from loader.engine import patches, start_checks
+    except ModuleNotFoundError as error:
+        print(
+            f"{_COMMAND}: {error}; in a clone of glare-murano, run pip install -c constraints.txt "
+            "'.[engine]'",
+            file=sys.stderr,
+        )
+        return 1
+    from oslo_config import cfg
+    from oslo_upgradecheck import upgradecheck
+
+    from glare_murano.upgrade_checks import UpgradeCheck
+
+    patches.install()
+    checks = start_checks.upgrade_checks(engine.CONF)
+    command = UpgradeCheck("Engine with packages in several versions", checks)
+    files = cfg.find_config_files("murano", "murano-engine")
+    return upgradecheck.main(engine.CONF, "murano", command, sys.argv[1:], files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
