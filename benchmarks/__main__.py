@@ -21,11 +21,13 @@ from benchmarks import (
     package,
     planning,
     scaling,
+    uploads,
 )
 from benchmarks.measure import Figure
 
 BENCHMARKS = (
     *package.BENCHMARKS,
+    *uploads.BENCHMARKS,
     *comparing.BENCHMARKS,
     *planning.BENCHMARKS,
     *glare.BENCHMARKS,

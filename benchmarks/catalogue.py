@@ -45,6 +45,10 @@ _BATCH = 500
 _PUBLISHED_AT = datetime.datetime(2025, 1, 1)
 
 
+def _id() -> str:
+    return str(uuid.uuid4())
+
+
 @dataclasses.dataclass(frozen=True)
 class Artifact:
     """A version of a package, and its project."""
@@ -52,6 +56,8 @@ class Artifact:
     contents: Contents
     owner: str
     visibility: str
+    status: str = "active"
+    id: str = dataclasses.field(default_factory=_id)
 
 
 def name(number: int) -> str:
@@ -92,7 +98,7 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
     )
     label = fqn.rpartition(".")[2]
     manifest = Manifest(
-        full_name=fqn,
+        fqn=fqn,
         version=Version(version),
         format=Format.of("1.4"),
         package_type="Application",
@@ -147,9 +153,15 @@ def load(database: pathlib.Path, artifacts: Iterable[Artifact]) -> None:
             connection.exec_driver_sql(f"pragma {setting}")
         with connection.begin():
             while batch := [*itertools.islice(remaining, _BATCH)]:
-                for model, rows in _rows(batch).items():
-                    connection.execute(sqlalchemy.insert(model), rows)
+                insert(connection, batch)
     engine.dispose()
+
+
+def insert(connection: sqlalchemy.engine.Connection, artifacts: Iterable[Artifact]) -> None:
+    """Write artifacts into Glare's database, in the transaction of a connection."""
+    for model, rows in _rows(artifacts).items():
+        if rows:
+            connection.execute(sqlalchemy.insert(model), rows)
 
 
 def _rows(artifacts: Iterable[Artifact]) -> dict[type, list[dict[str, Any]]]:
@@ -168,27 +180,23 @@ def _rows(artifacts: Iterable[Artifact]) -> dict[type, list[dict[str, Any]]]:
     return rows
 
 
-def _id() -> str:
-    return str(uuid.uuid4())
-
-
 def _artifact(artifact: Artifact) -> dict[str, Any]:
     manifest = artifact.contents.manifest
     prefix, suffix, meta = semver_db.parse(str(manifest.version)).__composite_values__()
     return {
-        "id": _id(),
-        "name": manifest.full_name,
+        "id": artifact.id,
+        "name": manifest.fqn,
         "type_name": fields.TYPE_NAME,
         "version_prefix": prefix,
         "version_suffix": suffix,
         "version_meta": meta,
         "description": manifest.description,
         "visibility": artifact.visibility,
-        "status": "active",
+        "status": artifact.status,
         "owner": artifact.owner,
         "created_at": _PUBLISHED_AT,
         "updated_at": _PUBLISHED_AT,
-        "activated_at": _PUBLISHED_AT,
+        "activated_at": None if artifact.status == "drafted" else _PUBLISHED_AT,
         "display_type_name": "Murano packages",
     }
 

@@ -19,14 +19,12 @@ from typing import Any
 
 from benchmarks import application, services
 from benchmarks.measure import Figure, scratch
+from loader import config
 from tests.functional import keystone, proxy
 from tests.functional.client import Client
 
 _ROUNDS = 15
 _PROFILES = 5
-
-_GLARE = "glare"
-_MURANO = "murano"
 
 _CONF = """\
 [DEFAULT]
@@ -34,8 +32,8 @@ transport_url = fake://
 use_stderr = false
 
 [engine]
-packages_service = {service}
-packages_cache = {directory}/cache-{service}
+package_loader = {loader}
+packages_cache = {directory}/cache-{loader}
 load_packages_from = {folder}
 
 [murano_auth]
@@ -69,8 +67,8 @@ def deploying() -> Iterator[Figure]:
         with engine(directory, identity, environment=watched(watching)) as counted:
             requests = requests_of(watching, counted)
         ours, theirs = (
-            stack.enter_context(engine(directory, identity, service))
-            for service in (_GLARE, _MURANO)
+            stack.enter_context(engine(directory, identity, loader))
+            for loader in (config.CATALOGS, config.MURANO)
         )
         pairs = [(ours.run("time"), theirs.run("time")) for _ in range(_ROUNDS)]
         profiles = [ours.run("profile") for _ in range(_PROFILES)]
@@ -105,20 +103,21 @@ def requests_of(watching: proxy.Proxy, engine: Engine) -> list[str]:
 def engine(
     directory: pathlib.Path,
     identity: keystone.Keystone,
-    service: str = _GLARE,
+    loader: str = config.CATALOGS,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Engine]:
     """Run an engine, which has deployed once.
 
-    :param service: where packages come from: Glare, or directories by Murano's own loader.
+    :param loader: the option ``package_loader``: this project's loader takes packages from Glare,
+        and Murano's from directories.
     :param environment: is added to its environment.
     """
-    configuration = directory / f"{service}.conf"
+    configuration = directory / f"{loader}.conf"
     configuration.write_text(
         _CONF.format(
             directory=directory,
-            service=service,
-            folder=directory / "packages" if service == _MURANO else "",
+            loader=loader,
+            folder=directory / "packages" if loader == config.MURANO else "",
             keystone=identity.url,
             middleware=identity.middleware,
         )

@@ -22,6 +22,8 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 
 from benchmarks import application
+from loader import config
+from loader.catalogs import options
 from loader.engine import patches, shutdown, watchdog
 from loader.engine.patches import yaql_limits
 
@@ -112,7 +114,8 @@ def main() -> None:
     """Deploy until the input ends."""
     configuration, token, project_id, user_id = sys.argv[1:]
     murano_config.parse_args(["--config-file", configuration])
-    if murano_config.CONF.engine.packages_service == "glare":
+    options.register(murano_config.CONF, config.SERVICE_OPTIONS)
+    if murano_config.CONF.engine.package_loader == config.CATALOGS:
         patches.install()
         shutdown.freeze_startup()
         limits = murano_config.CONF.engine

@@ -15,6 +15,7 @@ from benchmarks import server
 from benchmarks.measure import Figure, scratch
 from benchmarks.package import CORE_LIBRARY
 from glare_murano import fields
+from loader import config
 from tests import packages
 from tests.functional.client import Client
 
@@ -34,7 +35,7 @@ transport_url = fake://
 use_stderr = false
 
 [engine]
-packages_service = {service}
+package_loader = {loader}
 packages_cache = {work}/packages-cache
 load_packages_from = {directories}
 use_trusts = false
@@ -113,9 +114,9 @@ def schemas() -> Iterator[Figure]:
         publisher.publish("io.murano", "0.0.0", packages.zipped(core), public=True)
         publisher.publish(NAME, "0.1.0", packages.zipped(content), public=True)
         from_glare = f"[glare]\nurl = {running.url}"
-        theirs = stack.enter_context(_generator("murano", directories, ""))
-        glare = stack.enter_context(_generator("glare", "", from_glare))
-        from_directories = stack.enter_context(_generator("glare", directories, from_glare))
+        theirs = stack.enter_context(_generator(config.MURANO, directories, ""))
+        glare = stack.enter_context(_generator(config.CATALOGS, "", from_glare))
+        from_directories = stack.enter_context(_generator(config.CATALOGS, directories, from_glare))
         for title, made, more, goal in (
             ("a schema from Glare", glare, "", 0.95),
             ("a schema with subclasses, Glare", glare, " subclasses", 1.3),
@@ -126,11 +127,11 @@ def schemas() -> Iterator[Figure]:
 
 
 @contextlib.contextmanager
-def _generator(service: str, directories: str, options: str) -> Iterator["subprocess.Popen[str]"]:
+def _generator(loader: str, directories: str, options: str) -> Iterator["subprocess.Popen[str]"]:
     """Run an engine that generates schemas, see ``forms_process``."""
     work = scratch()
     configuration = work / "murano.conf"
-    text = _CONF.format(work=work, service=service, directories=directories, options=options)
+    text = _CONF.format(work=work, loader=loader, directories=directories, options=options)
     configuration.write_text(text)
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.forms_process"]
     with subprocess.Popen(

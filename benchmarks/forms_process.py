@@ -17,6 +17,8 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 
 from benchmarks.measure import seconds
+from loader import config
+from loader.catalogs import options
 from loader.engine import patches, shutdown
 
 
@@ -26,7 +28,8 @@ def main() -> None:
     # Murano's objects of metadata outlive their executor, and fail when they are collected.
     sys.unraisablehook = lambda _: None
     murano_config.parse_args(["--config-file", configuration])
-    if murano_config.CONF.engine.packages_service == "glare":
+    options.register(murano_config.CONF, config.SERVICE_OPTIONS)
+    if murano_config.CONF.engine.package_loader == config.CATALOGS:
         patches.install()
         shutdown.freeze_startup()
     owner = {"token": token, "project_id": project_id}

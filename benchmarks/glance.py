@@ -160,13 +160,13 @@ def publishing_images() -> Iterator[Figure]:
         def upload(**values: str) -> ImageClient:
             # The core library's name belongs to those who may publish it for every project.
             client = ImageClient(glance.url, f"user:{next(projects)}:admin,{_MEMBER}")
-            created = client.create(manifest.full_name, str(manifest.version), **values)
+            created = client.create(manifest.fqn, str(manifest.version), **values)
             _imported(client, created.json()["id"], packed)
             return client
 
         def publish() -> None:
             client = upload()
-            image_id = client.id_of(manifest.full_name, str(manifest.version))
+            image_id = client.id_of(manifest.fqn, str(manifest.version))
             _publish(client, [image_id], "private")
 
         value = ratio(

@@ -126,7 +126,7 @@ def publishing() -> Iterator[Figure]:
     with Archive.open(CORE_LIBRARY) as archive:
         archive.pack(packed)
         manifest = read_manifest(archive)
-    names = {"name": manifest.full_name, "version": str(manifest.version)}
+    names = {"name": manifest.fqn, "version": str(manifest.version)}
     # A project can publish a version once.
     projects = (f"project{number}" for number in itertools.count())
     with server.running(fields.TYPE_NAME, BUILT_IN) as running:

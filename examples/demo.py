@@ -61,7 +61,6 @@ transport_url = fake://
 use_stderr = false
 
 [engine]
-packages_service = glare
 packages_cache = {work}/packages-cache
 use_trusts = false
 

@@ -11,3 +11,5 @@ patches.install()
 # What an operator sets to allow what the tests do.
 murano_config.CONF.set_default("decrypt_data", True, "engine")
 murano_config.CONF.set_default("reachable_endpoints", ["test_host:123"], "engine")
+# Murano's tests of its own loader.
+murano_config.CONF.set_default("package_loader", "murano", "engine")

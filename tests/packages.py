@@ -21,7 +21,14 @@ Forms: []
 
 
 def manifest(name: str, version: str | None = "1.0.0", **keys: Any) -> dict[str, Any]:
-    """A manifest with one class, ``NAME.Thing``; keys replace or add."""
+    """A manifest with one class, ``NAME.Thing``; keys replace or add.
+
+    The core library has the classes that every application extends as well.
+    """
+    names = [
+        "Thing",
+        *(["Object", "Application", "test.TestFixture"] if name == "io.murano" else []),
+    ]
     content = {
         "Format": "1.4",
         "Type": "Library",
@@ -29,7 +36,7 @@ def manifest(name: str, version: str | None = "1.0.0", **keys: Any) -> dict[str,
         "Version": version,
         "Name": "A Thing",
         "Author": "Somebody",
-        "Classes": {f"{name}.Thing": "Thing.yaml"},
+        "Classes": {f"{name}.{each}": f"{each}.yaml" for each in names},
         **keys,
     }
     return {key: value for key, value in content.items() if value is not None}
@@ -60,6 +67,12 @@ def zipped(content: Mapping[str, bytes]) -> bytes:
 def package(name: str, version: str | None = "1.0.0", **keys: Any) -> bytes:
     """The archive of a package with one class, ``NAME.Thing``."""
     return zipped(files(manifest(name, version, **keys)))
+
+
+def extending(name: str, base: str, version: str = "1.0.0", **keys: Any) -> bytes:
+    """The archive of a package whose class ``NAME.Thing`` extends a class."""
+    code = f"Name: {name}.Thing\nExtends: {base}\n".encode()
+    return zipped({**files(manifest(name, version, **keys)), "Classes/Thing.yaml": code})
 
 
 def write(folder: pathlib.Path, content: Mapping[str, bytes]) -> pathlib.Path:

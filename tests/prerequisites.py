@@ -3,9 +3,10 @@
 """Programs, services and files that tests need on this host.
 
 A missing one fails the test with one line, which says how to get it. ``python -m
-tests.prerequisites`` prints that line for each service.
+tests.prerequisites`` prints that line for each service and program.
 """
 
+import functools
 import os
 import pathlib
 import shutil
@@ -32,7 +33,13 @@ DEVSTACK = CACHE / "devstack"
 _MARIADB = "mysql+pymysql://root@127.0.0.1/mysql"
 _POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/postgres"
 
-_SETTINGS = "doc/source/contributor/index.rst describes its settings"
+_SETTINGS = "doc/source/maintainers/contributing.rst describes its settings"
+
+_PACKAGES = "bindep.txt lists all packages"
+
+# Programs of the distribution -> their packages. bindep.txt lists these packages and those of the
+# services.
+PROGRAMS = {"curl": "curl", "git": "git", "mariadb": "mariadb-client"}
 
 
 def core_library() -> pathlib.Path:
@@ -77,7 +84,7 @@ def program(name: str, package: str) -> str:
     """
     path = shutil.which(name) or shutil.which(name, path=str(pathlib.Path(sys.executable).parent))
     if path is None:
-        _fail(f"the program {name} is missing: install {package}")
+        _fail(f"the program {name} is missing: install {package} ({_PACKAGES})")
     return str(path)
 
 
@@ -121,7 +128,10 @@ def _database(name: str, url: str, package: str) -> "sqlalchemy.engine.Engine":
         problem = " ".join(str(error.orig).split())
     # Not in the handler, or pytest would print that exception as well.
     if problem:
-        _fail(f"no connection to {name}: install and start {package}; {_SETTINGS} ({problem})")
+        _fail(
+            f"no connection to {name}: install and start {package} ({_PACKAGES}); {_SETTINGS} "
+            f"({problem})"
+        )
     return engine
 
 
@@ -138,6 +148,16 @@ def _reason(check: Callable[[], object]) -> str:
     return ""
 
 
+def main() -> str:
+    """Return one line for each missing service, program and file."""
+    checks = [functools.partial(program, *names) for names in PROGRAMS.items()]
+    return missing(*checks, mariadb, postgresql, rabbitmq, swift, glance, dashboard, core_library)
+
+
+def missing(*checks: Callable[[], object]) -> str:
+    """Return a line for each check that fails."""
+    return "\n".join(filter(None, map(_reason, checks)))
+
+
 if __name__ == "__main__":
-    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, glance, dashboard, core_library))
-    sys.exit("\n".join(filter(None, reasons)) or None)
+    sys.exit(main() or None)

@@ -80,6 +80,43 @@ def listening(
         yield process
 
 
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and those that they have started."""
+    parents = _parents()
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each running process of this host."""
+    parents = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        # A process may end meanwhile.
+        with contextlib.suppress(OSError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(path.parent.name)] = int(parent)
+    return parents
+
+
+def readers(pid: int) -> set[int]:
+    """The children of a service that read archives; one waits for the next archive."""
+    # Another service that this one has started has such children as well.
+    warm = {each for each, parent in _parents().items() if parent == pid and _is_warm(each)}
+    # The warm process, its supervisors and the children have the same command.
+    below = set().union(*map(descendants, warm))
+    return {each for each in below if not descendants(each)}
+
+
+def _is_warm(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        # Loaders in this process have another one, for package types.
+        return b"archive_reading:" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def free_port() -> int:
     """Reserve a port of this host at which nothing listens, until this process ends.
 

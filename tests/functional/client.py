@@ -22,6 +22,8 @@ DEPENDENCIES = "/murano/v1/dependencies"
 PUBLICATIONS = "/murano/v1/publications"
 YANKS = "/murano/v1/yanks"
 SUBCLASSES = "/murano/v1/subclasses"
+PACKAGES = "/murano/v1/packages"
+CATEGORIES = "/murano/v1/categories"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
 
@@ -82,7 +84,7 @@ class Client:
         """Send a request to a path beside Glare's own API."""
         return validated(self._http.post(f"{self.url}{path}", json=body, timeout=60))
 
-    def query(self, path: str, parameters: dict[str, Any]) -> requests.Response:
+    def query(self, path: str, parameters: Any = ()) -> requests.Response:
         """Send a request to a path beside Glare's own API."""
         return validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
 

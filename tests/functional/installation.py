@@ -22,7 +22,7 @@ from keystoneclient.v3 import client as keystone_client
 from tests import prerequisites, processes
 from tests.functional import keystone
 
-PAGE = processes.ROOT / "doc" / "source" / "install" / "glare.rst"
+PAGE = processes.ROOT / "doc" / "source" / "guides" / "operators" / "glare.rst"
 ETC = processes.ROOT / "glare_murano" / "glare" / "etc"
 BIN = pathlib.Path(sys.executable).parent
 SERVICE = ETC / "glare-api.service"
@@ -132,7 +132,7 @@ def installed(folder: pathlib.Path) -> Iterator[Installed]:
             log = folder / "glare.out"
             with processes.listening(shlex.split(host.named(start)), port, log):
                 answers = host.run("curl")
-                host.run(".venv/bin/openstack")
+                host.run("cli/bin/openstack")
                 yield Installed(host.url, identity, log, answers)
         finally:
             connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {database}")
@@ -148,6 +148,8 @@ def _host(folder: pathlib.Path, identity: keystone.Keystone, database: str) -> H
         {
             "/opt/glare/etc/glare-murano": str(ETC),
             "/opt/glare/bin": str(BIN),
+            "cli/bin": str(BIN),
+            "murano-16.0.0/meta": ".cache/murano-16.0.0/meta",
             "/etc/glare": str(folder / "etc"),
             "/var/lib/glare": str(folder),
             "https://keystone.example.org/v3": identity.url,

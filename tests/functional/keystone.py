@@ -38,6 +38,10 @@ key_repository = {folder}/receipts
 
 [credential]
 key_repository = {folder}/credentials
+
+[identity]
+# Hashing is slow on purpose; tests need no protection of their passwords.
+password_hash_rounds = 4
 """
 
 # It takes the command line for its own.

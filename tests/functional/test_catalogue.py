@@ -27,7 +27,7 @@ def _archive(contents: Contents) -> bytes:
     """The archive of a package that says the same."""
     said = contents.manifest
     manifest = packages.manifest(
-        said.full_name,
+        said.fqn,
         str(said.version),
         Type=said.package_type,
         Name=said.display_name,
@@ -70,7 +70,7 @@ def test_its_rows_are_those_of_a_package_that_was_published(
     publisher = Client(glare_url, f"admin:{project}:admin")
     # What it requires is not there.
     publisher.headers["X-Murano-Override-Checks"] = "true"
-    publisher.publish(manifest.full_name, str(manifest.version), _archive(artifact.contents))
+    publisher.publish(manifest.fqn, str(manifest.version), _archive(artifact.contents))
     copy = dataclasses.replace(artifact, owner=f"{project}-copy", visibility="private")
 
     catalogue.load(state_dir / "glare.sqlite", [copy])

@@ -103,6 +103,18 @@ def test_the_last_package_that_another_requires_is_not_deleted(
     assert refused.code == 1
     assert refused.err.startswith(
         f"cannot delete {name} 1.0.0: only {name} 1.0.0 satisfies requirements of active packages: "
-        f"{name}.user 1.0.0 ({name} 1); upload another version"
+        f"{name}.user 1.0.0 ({name} 1); delete or deactivate these first, each before the "
+        f"packages that it requires, or upload another version in the ranges"
     )
     assert glare.names(name=name) == [(name, "1.0.0")]
+
+
+def test_packages_are_deleted_before_those_that_they_require(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    _publish(glare, name)
+    _publish(glare, f"{name}.user", Require={name: "1"})
+    _publish(glare, f"{name}.a", Require={f"{name}.user": "1"})
+    uploaded = [name, f"{name}.user", f"{name}.a"]
+    assert openstack.ok("package", "delete", *uploaded, "--yes").err == ""
+    assert [glare.names(name=each) for each in uploaded] == [[], [], []]

@@ -37,7 +37,7 @@ def test_every_problem_is_shown_in_every_format(
     failed = openstack.run("package", "check", place, place / "missing")
     assert failed.code == 1
     assert "[class-missing]" in failed.out
-    assert "Classes/Thing.yaml: error: does not define class" in failed.out
+    assert "Classes/Thing.yaml:1: error: does not define class" in failed.out
     assert "missing: error: No such file or directory [package-unreadable]" in failed.out
     assert failed.err == "packages: 2, errors: 2, warnings: 0\n"
     sarif = openstack.run("package", "check", place, "--format", "sarif")
@@ -77,11 +77,12 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     name: str,
     set_option: Callable[[str, object], None],
 ) -> None:
-    """The server has the last word about them."""
-    form = {"UI/ui.yaml": packages.FORM + b"Forms: x\nTemplate: {}\n"}
+    """The server decides about them."""
+    set_option("check_forms", "enforce")
+    form = {"UI/ui.yaml": packages.FORM.replace(b"[]", b"x") + b"Template: {}\n"}
     place = packages.write(tmp_path / "wiki", {**packages.files(packages.manifest(name)), **form})
-    problem = f"{place}: UI/ui.yaml, line 6: Forms is 'x'; expected a list [form-section]\n"
-    warning = f"{place}: UI/ui.yaml, line 7: the section 'Template' is unknown [form-section]\n"
+    problem = f"{place}: UI/ui.yaml, line 5: Forms is 'x'; expected a list [form-section]\n"
+    warning = f"{place}: UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]\n"
     built = openstack.ok("package", "build", place, "--file", tmp_path / "wiki.zip")
     assert built.err == problem + warning
     refused = openstack.run("package", "publish", place)
@@ -89,6 +90,13 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     assert refused.err.startswith(problem + warning)
     set_option("check_forms", "warn")
     assert openstack.ok("package", "publish", place).err.startswith(problem + warning)
+    shown = f"{problem.splitlines()[0].replace(', line 5: ', ':5: LEVEL: ')}\n"
+    shown = shown.replace(f"{place}: ", f"{place}/")
+    checked = openstack.ok("package", "check", place)
+    assert checked.out.startswith(shown.replace("LEVEL", "warning"))
+    strict = openstack.run("package", "check", "--strict", place)
+    assert strict.code == 1
+    assert strict.out.startswith(shown.replace("LEVEL", "error"))
 
 
 def test_a_version_is_checked_against_a_release(

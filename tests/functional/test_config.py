@@ -18,6 +18,7 @@ from glare_murano.package import VersionSpec
 from loader import config
 from loader.transport.sessions import Scope
 from tests import configuration, packages
+from tests.functional import connections
 from tests.functional.client import Client
 from tests.unit import faulty
 
@@ -198,6 +199,53 @@ def test_mistakes_are_reported_at_once(
 ) -> None:
     with pytest.raises(loader.LoaderError, match=words):
         config.package_loader(configured(**groups))
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 50}])
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_closed_loader_leaves_no_connection(
+    configured: Callable[..., cfg.ConfigOpts],
+    publish: Callable[..., str],
+    glare: Client,
+    tmp_path: pathlib.Path,
+    options: dict[str, Any],
+    is_locked: bool,
+) -> None:
+    name = publish("db")
+    chosen = {"catalogs": "glare"}
+    if is_locked:
+        with config.package_loader(configured(package_loader=chosen)) as made:
+            loader.Lock.create(made.catalogs, {name: "1"}).save(tmp_path / "packages.lock")
+        chosen["lock_file"] = str(tmp_path / "packages.lock")
+    before = connections.ports(glare.url)
+
+    with config.package_loader(configured(glare=options, package_loader=chosen)) as made:
+        made.load(name)
+        # The connection of a list is kept for the next request.
+        made.subclasses(f"{name}.Thing")
+        assert connections.ports(glare.url) - before
+
+    assert not connections.ports(glare.url) - before
+
+
+@pytest.mark.parametrize(("options", "left"), [({}, 1), ({"timeout": 50}, 0)])
+def test_the_connections_of_a_programs_session_stay_open(
+    configured: Callable[..., cfg.ConfigOpts],
+    publish: Callable[..., str],
+    glare: Client,
+    options: dict[str, Any],
+    left: int,
+) -> None:
+    """With options of its own, a catalogue has a session of its own."""
+    name = publish("db")
+    scope = Scope(session=glare.session())
+    before = connections.ports(glare.url)
+
+    for _ in range(2):
+        conf = configured(glare=options, package_loader={"catalogs": "glare"})
+        with config.package_loader(conf, scope) as made:
+            made.subclasses(f"{name}.Thing")
+        assert len(connections.ports(glare.url) - before) == left
 
 
 def test_a_program_needs_only_a_session(

@@ -43,7 +43,11 @@ def _found(client: Client, name: str) -> Any:
 
 
 def test_a_closure_is_copied_with_its_digests_and_fields(
-    openstack: OpenStack, glare: Client, other: Client, name: str
+    openstack: OpenStack,
+    glare: Client,
+    other: Client,
+    name: str,
+    set_option: Callable[[str, object], None],
 ) -> None:
     library = f"{name}.library"
     for version in ("1.0.0", "1.1.0"):
@@ -53,9 +57,14 @@ def test_a_closure_is_copied_with_its_digests_and_fields(
         *("package", "set", name, "--display-name", "Mine", "--description", "What it is"),
         *("--category", "Web", "--tag", "new"),
     )
-    missing = openstack.run("package", "copy", name, "--to-cloud", "other")
-    assert missing.code == 1
-    assert f"{name} 1.0.0 requires {library} in the range 1" in missing.err
+    for options in [], ["--dry-run"]:
+        missing = openstack.run("package", "copy", name, "--to-cloud", "other", *options)
+        assert missing.code == 1
+        assert f"{name} 1.0.0 requires {library} in the range 1" in missing.err
+    set_option("check_requirements", "warn")
+    accepted = openstack.ok("package", "copy", name, "--to-cloud", "other", "--dry-run")
+    assert f"{name} 1.0.0 requires {library} in the range 1" in accepted.err
+    set_option("check_requirements", "enforce")
     chosen = [(name, "1.0.0"), (library, "1.1.0")]
     # Public in this Glare, which is the target as well.
     core = ("io.murano", "0.0.1")

@@ -13,6 +13,7 @@ from glare.db.sqlalchemy import models
 from oslo_utils import timeutils
 from sqlalchemy import orm
 
+from glare_murano.budget import Budget
 from glare_murano.glare.db import artifact_queries
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.package import Version
@@ -21,7 +22,7 @@ from glare_murano.service.database import Viewer
 from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query
 from tests import packages
-from tests.functional import sites
+from tests.functional import exact_lists, sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
@@ -128,6 +129,14 @@ def test_names_that_differ_in_case_are_two_packages(glare: Client, name: str) ->
         answer = glare.resolve(requirements={asked: "1"}).json()
         assert {found["name"] for found in answer["releases"]} - {"io.murano"} == expected
         assert answer["unsatisfied"] == []
+
+
+def test_lists_compare_and_sort_exactly(site: Site, glare: Client, project: str, name: str) -> None:
+    for package in exact_lists.archives(name):
+        glare.publish(*package)
+
+    exact_lists.check(glare.query, name)
+    exact_lists.check_owner(site.client(project.upper()).query, name)
 
 
 def test_an_id_in_another_case_is_no_way_to_a_draft(site: Site, glare: Client, name: str) -> None:
@@ -239,7 +248,8 @@ def test_a_query_sees_one_state_of_the_database(
 
     with snapshot() as connection:
         viewer = Viewer(project, is_admin=True)
-        source = CatalogSource(GlareDatabase(connection, viewer), Query(project_id=project))
+        found = GlareDatabase(connection, viewer, Budget(60, ""))
+        source = CatalogSource(found, Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 
@@ -275,3 +285,25 @@ def test_what_some_database_cannot_hold_is_refused(
 
     assert glare.upload(artifact_id, packages.package(name)).status_code == 200
     assert site.leftovers() == {}
+
+
+@pytest.mark.parametrize("kind", ["murano", "all"])
+def test_an_id_with_nul_is_refused(glare: Client, name: str, kind: str) -> None:
+    artifact_id = glare.create(name).json()["id"]
+    other = Client(glare.url, glare.token, kind)
+    patch = {"json": [], "headers": {"Content-Type": "application/json-patch+json"}}
+
+    for answer in (
+        other.request("GET", f"/{artifact_id}%00"),
+        other.request("DELETE", f"/{artifact_id}%00"),
+        other.request("PATCH", f"/{artifact_id}%00", **patch),
+        other.request("GET", "/%00/archive"),
+        other.request("GET", f"?marker={artifact_id}%00"),
+        other.request("GET", "?id=%00"),
+        glare.resolve(package="\0"),
+        glare.yank("\0", "a reason"),
+        glare.publish_all(["\0"], "private"),
+        glare.batch(["\0"]),
+    ):
+        assert answer.status_code == 400, answer.text
+        assert "error" in answer.json()

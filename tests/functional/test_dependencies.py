@@ -12,6 +12,7 @@ import pytest
 import requests
 from glare.db.sqlalchemy import api as database
 
+from glare_murano.budget import Budget
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.service.database import Viewer
 from glare_murano.service.source import METADATA_CACHE, CatalogSource
@@ -375,21 +376,23 @@ def test_a_release_is_the_artifact_that_is_chosen_in_the_end(
     assert chosen["class_definitions"] == [f"{both}.Thing"]
 
 
-def test_a_plan_past_its_time_is_refused_with_the_place_where_it_stopped(
+def test_a_query_past_its_time_is_refused_with_the_step_where_it_stopped(
     glare: Client, chain: str, set_option: Callable[[str, object], None]
 ) -> None:
     set_option("plan_seconds", 0.001)
 
     refusal = glare.resolve(requirements={chain: "1"})
 
+    stopped = re.compile(
+        r"\w.* stopped( at .+)?, after 0\.001 seconds; request fewer packages, or raise the option "
+        r"plan_seconds"
+    )
     assert refusal.status_code == 400
-    stopped = re.search(r"planning stopped at package (\S+), after 0.001 s", message(refusal))
-    assert stopped
-    assert stopped[1] == "io.murano" or stopped[1].startswith(chain)
+    assert stopped.fullmatch(message(refusal))
     objects = [{"class": f"{chain}.Thing", "version": f"77.{number}.0"} for number in range(1000)]
     refusal = glare.resolve(objects=objects)
     assert refusal.status_code == 400
-    assert f"planning stopped at class {chain}.Thing, after 0.001 s" in message(refusal)
+    assert stopped.fullmatch(message(refusal))
     set_option("plan_seconds", 60)
     assert glare.resolve(requirements={chain: "1"}, objects=objects).status_code == 200
 
@@ -501,9 +504,8 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         connection = session.connection()
         raw = connection.connection.dbapi_connection
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-        asked = CatalogSource(
-            GlareDatabase(connection, Viewer(found["owner"], is_admin=False)), Query()
-        )
+        viewer = Viewer(found["owner"], is_admin=False)
+        asked = CatalogSource(GlareDatabase(connection, viewer, Budget(60, "")), Query())
 
         versions = asked.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])
 

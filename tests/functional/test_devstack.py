@@ -93,7 +93,6 @@ class TestStack:
         assert host.murano == {
             "engine": {
                 "engine_workers": "2",
-                "packages_service": "glare",
                 "packages_cache": str(cache),
                 "enable_packages_cache": "True",
             },
@@ -278,7 +277,6 @@ def test_the_engine_can_take_packages_from_glance(host: Host) -> None:
         ENABLED_SERVICES="tls-proxy",
         GLARE_MURANO_URL="",
     )
-    assert host.murano["engine"]["packages_service"] == "glare"
     assert host.murano["package_loader"] == {"catalogs": "directory,glance"}
     assert host.murano["glance"] == {
         "endpoint_type": "publicURL",

@@ -13,7 +13,8 @@ from tests import packages
 from tests.functional.client import Client
 
 ROOT = pathlib.Path(__file__).parents[2]
-USER = ROOT / "doc" / "source" / "user"
+SOURCE = ROOT / "doc" / "source"
+PAGES = ("reference/loader", "guides/authors/lockfiles", "explanation/resolution")
 SERVER = "http://127.0.0.1:9494"
 
 
@@ -26,10 +27,10 @@ def _blocks(document: pathlib.Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "documents",
     [
-        [ROOT / "README.rst"],
-        [USER / f"{name}.rst" for name in ("loader", "lockfiles", "resolution")],
+        [SOURCE / "start" / "first-steps.rst"],
+        [SOURCE / f"{page}.rst" for page in PAGES],
     ],
-    ids=["readme", "loader"],
+    ids=["first-steps", "loader"],
 )
 def test_the_python_examples_run(
     documents: list[pathlib.Path],

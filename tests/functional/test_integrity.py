@@ -76,6 +76,56 @@ def _refused(answer: requests.Response, rule: str, *words: str) -> None:
         assert word in message(answer)
 
 
+def _extending(client: Client, name: str, base: str, **require: str) -> str:
+    """A draft whose class extends another."""
+    artifact_id: str = client.create(name).json()["id"]
+    data = packages.extending(name, base, Require=require)
+    assert client.upload(artifact_id, data).status_code == 200
+    return artifact_id
+
+
+def test_a_base_class_is_in_a_required_package(
+    glare: Client, name: str, set_option: SetOption
+) -> None:
+    library, app = f"{name}.library", f"{name}.app"
+    _active(glare, library)
+    base = f"{library}.Thing"
+    draft = _extending(glare, app, base)
+    refused = _activate(glare, draft)
+
+    _refused(refused, "requirement-missing")
+    assert message(refused) == (
+        f"no visible package that {app} 1.0.0 requires has these base classes: {base} (of "
+        f"{app}.Thing); add their packages to Require [requirement-missing]"
+    )
+    # Another version has the class; or nobody has.
+    _active(glare, library, "2.0.0")
+    for number, (missing, text) in enumerate([(f"{library}.Other", "1"), ("io.murano.None", "2")]):
+        wrong = _extending(glare, f"{app}{number}", missing, **{library: text})
+        _refused(_activate(glare, wrong), "requirement-missing", missing)
+    for number, right in enumerate((base, "io.murano.Application")):
+        draft = _extending(glare, f"{app}.right{number}", right, **{library: "1"})
+        assert _activate(glare, draft).status_code == 200
+    set_option("check_requirements", "warn")
+    assert _activate(glare, wrong).status_code == 200
+
+
+def test_base_classes_of_packages_in_one_publication_are_found(glare: Client, name: str) -> None:
+    library, app = f"{name}.library", f"{name}.app"
+    ids = [_draft(glare, library), _extending(glare, app, f"{library}.Thing", **{library: "1"})]
+
+    assert glare.publish_all(ids, "private").status_code == 200
+
+
+def test_classes_of_plug_ins_may_be_base_classes(
+    glare: Client, name: str, set_option: SetOption
+) -> None:
+    set_option("provided_packages", ["org.plugin:1.4.0"])
+    draft = _extending(glare, name, "org.plugin.Mail", **{"org.plugin": "1"})
+
+    assert _activate(glare, draft).status_code == 200
+
+
 def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
     wiki = _draft(glare, "org.wiki", org__db=">=1.2,<2", org__log="1")
     _active(glare, "org.db", "1.1.0")
@@ -99,21 +149,35 @@ def test_every_missing_requirement_is_reported_in_the_order_of_names(glare: Clie
 
     missing = [
         "requirements of org.wiki 1.0.0: org.db in the range >=3 (available: 1.1.0)",
-        "org.log in the range 1 (missing, or not visible); upload",
+        "org.log in the range 1 (missing, or not visible); publish",
     ]
     _refused(answer, "requirement-missing", ", ".join(missing))
 
 
-def test_packages_that_require_each_other_are_uploaded_and_then_activated(glare: Client) -> None:
+def test_a_draft_counts_only_in_the_publication_that_publishes_it(glare: Client) -> None:
     one = _draft(glare, "org.one", org__two="1")
-    assert _activate(glare, one).status_code == 409
-    two: str = glare.create("org.two", "1.0.0").json()["id"]
-    _refused(_activate(glare, one), "requirement-missing")
-    data = packages.package("org.two", Require={"org.one": "1"})
-    assert glare.upload(two, data).status_code == 200
+    _refused(_activate(glare, one), "requirement-missing", "(missing, or not visible)")
+    two = _draft(glare, "org.two", org__one="1")
 
-    assert _activate(glare, one).status_code == 200
-    assert _activate(glare, two).status_code == 200
+    for refused in (_activate(glare, one), glare.publish_all([one], "private")):
+        _refused(
+            refused,
+            "requirement-missing",
+            "org.two in the range 1 (drafts: 1.0.0)",
+            "publish the drafts in one request with the package that requires them",
+        )
+    assert glare.show(one)["status"] == "drafted"
+    assert glare.publish_all([one, two], "private").status_code == 200
+
+
+def test_a_draft_in_another_range_is_shown_and_does_not_help(glare: Client) -> None:
+    one = _draft(glare, "org.one", org__two="2")
+    _draft(glare, "org.two")
+
+    answer = _activate(glare, one)
+
+    _refused(answer, "requirement-missing", "org.two in the range 2 (drafts: 1.0.0); publish them")
+    assert "a draft counts only" not in message(answer)
 
 
 def test_another_project_counts_only_what_is_public(
@@ -197,12 +261,13 @@ def test_a_draft_needs_nothing_yet(glare: Client) -> None:
     assert _delete(glare, db).status_code == 204
 
 
-def test_the_draft_that_an_active_package_counts_on_stays(glare: Client) -> None:
-    one = _draft(glare, "org.one", org__two="1")
-    two = _draft(glare, "org.two", org__one="1")
-    assert _activate(glare, one).status_code == 200
+def test_a_draft_does_not_replace_the_package_that_an_active_one_needs(glare: Client) -> None:
+    required = _active(glare, "org.db", "1.0.0")
+    draft = _draft(glare, "org.db", "1.1.0")
+    _active(glare, "org.wiki", org__db="1")
 
-    _refused(_delete(glare, two), "requirement-last", "org.one 1.0.0")
+    _refused(_delete(glare, required), "requirement-last", "org.wiki 1.0.0")
+    assert _delete(glare, draft).status_code == 204
 
 
 def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
@@ -274,10 +339,12 @@ def test_only_what_is_required_is_looked_up(glare: Client) -> None:
     with statements.recorded() as found:
         assert _activate(glare, wiki).status_code == 200
 
-    [check] = [pair for pair in found if "glare_artifacts.name IN" in pair[0]]
-    artifacts, uploaded = statements.plans([check])
-    assert "_name_and_version" in artifacts
-    assert "_artifact_id " in uploaded
+    checks = [pair for pair in found if "glare_artifacts.name IN" in pair[0]]
+    assert len(checks) == 2
+    for check in checks:
+        artifacts, uploaded = statements.plans([check])
+        assert "_name_and_version" in artifacts
+        assert "_artifact_id " in uploaded
 
 
 def test_of_many_dependents_no_more_are_looked_up_than_are_named(glare: Client) -> None:
@@ -312,8 +379,7 @@ def test_packages_that_require_each_other_become_public_by_overriding(
         _draft(glare, one, **{two.replace(".", "__"): "1"}),
         _draft(glare, two, **{one.replace(".", "__"): "1"}),
     ]
-    for artifact_id in drafts:
-        assert _activate(glare, artifact_id).status_code == 200
+    assert glare.publish_all(drafts, "private").status_code == 200
 
     for artifact_id in drafts:
         _refused(admin.set(artifact_id, "visibility", "public"), "requirement-private")

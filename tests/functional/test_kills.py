@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from tests import effort, packages
+from tests import effort, packages, processes
 from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
@@ -111,6 +111,8 @@ def test_killed_processes_leave_nothing_after_a_sweep(site: Site, name: str) -> 
             if client.upload(artifact_id, data).status_code == 200:
                 del unusable[artifact_id]
         assert time.monotonic() < killed + 120
+    # A child process that read an archive for a killed process ends by itself, a little later.
+    processes.wait_until(lambda: not site.temporary_files(), "the end of child processes")
     left = site.leftovers()
     assert left.keys() <= {"stored, but not named"}
     swept = site.manage("sweep")

@@ -78,7 +78,7 @@ def test_yanked_packages_are_listed_only_on_request(openstack: OpenStack, publis
 def test_more_than_a_page_is_listed(
     openstack: OpenStack, published: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.catalogs.glare.PAGE", 2)
+    monkeypatch.setattr("loader.catalogs.openstack.PAGE", 2)
     assert len(_listed(openstack, f"{published}.*", "--all-versions")) == 4
 
 

@@ -136,7 +136,14 @@ def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, fr
         )
     processes.wait_until(lambda: not site.temporary_files(), "the end of the upload")
 
-    assert client.upload(artifact_id, data).status_code == 200
+    # The file goes before the server ends the upload in the database.
+    assert (
+        processes.wait_until(
+            lambda: (code := client.upload(artifact_id, data).status_code) != 409 and code,
+            "another upload",
+        )
+        == 200
+    )
     assert client.request("GET", f"/{artifact_id}/archive").content == data
     assert client.request("DELETE", f"/{artifact_id}").status_code == 204
     assert client.names(name=name) == []

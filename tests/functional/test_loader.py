@@ -14,7 +14,6 @@ from oslo_config import cfg
 
 import loader
 from glare_murano.package import Archive, InvalidName, VersionSpec
-from loader.catalogs import glare as glare_catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
@@ -185,7 +184,7 @@ def test_all_versions_of_several_packages_take_one_request(
     assert catalog.counters.requests == 1
 
     # The same in pages, and in lists that are split.
-    monkeypatch.setattr(glare_catalog, "PAGE", 2)
+    monkeypatch.setattr("loader.catalogs.openstack.PAGE", 2)
     monkeypatch.setattr("loader.catalogs.openstack._NAMES_LENGTH", 2 * len(names[0]))
     assert sorted(map(str, catalog.releases_of(names))) == expected
     assert list(catalog.releases_of([])) == list(catalog.releases_of(["a,b"])) == []
@@ -202,17 +201,35 @@ def test_many_long_names_are_split_into_urls_that_servers_take(
     assert catalog.counters.requests == 2
 
 
-def test_names_too_long_for_glare_are_not_requested(
-    glare: Client, project: str, name: str, publish: Publish
+@pytest.mark.parametrize("has_filter", [True, False])
+def test_names_too_long_for_glare_are_not_found(
+    glare: Client, project: str, name: str, publish: Publish, has_filter: bool
 ) -> None:
     publish("1.0.0")
     catalog = _catalog(glare, project)
+    catalog._answers_queries = has_filter
     long = f"{name}.{'x' * 200}"
 
     assert list(catalog.releases(long)) == []
-    assert catalog.counters.requests == 0
     assert [str(release) for release in catalog.releases_of([long, name])] == [f"{name} 1.0.0"]
     assert list(catalog.releases_defining(f"{long}.Thing")) == []
+
+
+@pytest.mark.parametrize("has_filter", [True, False])
+def test_releases_are_found_by_names_and_by_classes(
+    glare: Client, project: str, name: str, publish: Publish, has_filter: bool
+) -> None:
+    publish("1.0.0", "2.0.0-rc.1", "1.1.0")
+    catalog = _catalog(glare, project)
+    catalog._answers_queries = has_filter
+
+    for found in (
+        catalog.releases(name),
+        catalog.releases_of([name, "org.nothing"]),
+        catalog.releases_defining(f"{name}.Thing"),
+    ):
+        assert [str(each.version) for each in found] == ["2.0.0-rc.1", "1.1.0", "1.0.0"]
+    assert list(catalog.releases_extending([f"{name}.Thing"])) == []
 
 
 def test_pages_may_be_shorter_than_requested(
@@ -222,6 +239,7 @@ def test_pages_may_be_shorter_than_requested(
     cfg.CONF.set_override("max_api_limit", 2)
     try:
         catalog = _catalog(glare, project)
+        catalog._answers_queries = False
         assert len(list(catalog.releases_of([name]))) == 7
         assert [str(r.version) for r in catalog.releases(name)][-1] == "1.0.0"
     finally:

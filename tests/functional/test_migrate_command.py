@@ -7,7 +7,7 @@ The credentials for another project need Keystone: see ``tests/integration/test_
 
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -48,9 +48,11 @@ def upload(murano_url: str, project: str) -> Iterator[Upload]:
         owner: str = project,
         public: bool = False,
         metadata: Any = None,
+        files: Mapping[str, bytes] | None = None,
         **keys: Any,
     ) -> str:
-        archive = packages.package(name, version, **keys)
+        content = packages.files(packages.manifest(name, version, **keys))
+        archive = packages.zipped({**content, **(files or {})})
         sent.append(murano_api.upload(murano_url, owner, archive, public, metadata))
         return sent[-1]
 
@@ -165,6 +167,54 @@ def test_invalid_packages_and_those_that_require_them_do_not_stop_the_rest(
     assert glare.names(owner=project) == [(f"{name}.good", "1.0.0")]
 
 
+def test_a_dry_run_says_what_the_migration_does(
+    openstack: OpenStack,
+    upload: Upload,
+    name: str,
+    project: str,
+    set_option: Callable[[str, object], None],
+) -> None:
+    """For forms, requirements and fields, which each service may check in another way."""
+    upload(f"{name}.form", files={"UI/ui.yaml": b"Forms: []\n"})
+    upload(f"{name}.good")
+    upload(f"{name}.user", Require={f"{name}.lost": 1})
+    upload(f"{name}.tags", metadata={"tags": ["a/b"]})
+    problem = "UI/ui.yaml, line 1: the section 'Application' is missing [form-section]"
+    lost = f"it requires {name}.lost in the range 1, which was not found (Murano has: none)"
+
+    def results(*options: str) -> dict[str, tuple[str, str]]:
+        result = openstack.run("migrate", "-f", "json", *options)
+        return {
+            row["Name"].removeprefix(f"{name}."): (row["Result"], row["Reason"])
+            for row in result.json()
+        } | {"": ("", result.err)}
+
+    set_option("check_forms", "enforce")
+    dry = results("--dry-run")
+    assert dry["form"] == ("refused", f"{name}.form of {project}: {problem}")
+    assert dry["good"] == ("would be migrated", "")
+    assert dry["user"][0] == "refused"
+    assert dry["user"][1].startswith(lost)
+    assert dry["user"][1].endswith("names it in the option provided_packages")
+    assert dry["tags"][0] == "refused"
+    assert "a tag is empty, or contains a comma or a slash [manifest-limit]" in dry["tags"][1]
+
+    set_option("check_forms", "warn")
+    set_option("check_requirements", "warn")
+    dry = results("--dry-run")
+    assert {part: result for part, (result, _) in dry.items() if part} == {
+        **dict.fromkeys(("form", "good", "user"), "would be migrated"),
+        "tags": "refused",
+    }
+    assert f"{name}.form of {project}: {problem}\n" in dry[""][1]
+    assert f"{name}.user of {project}: {lost}" in dry[""][1]
+    real = results()
+    assert {part for part, (result, _) in real.items() if result == "migrated"} == {
+        *("form", "good", "user")
+    }
+    assert f"{name}.form of {project}: {problem}\n" in real[""][1]
+
+
 def test_packages_of_all_projects_keep_owner_and_visibility(
     migrate: Callable[[], list[Migration]], admin: Client, upload: Upload, name: str, project: str
 ) -> None:
@@ -269,6 +319,19 @@ def test_a_project_without_a_role_is_reported_and_public_ones_need_an_administra
     assert f"give your user a role in the project a{project}" in reasons[f"{name}.foreign"]
 
 
+def test_the_url_of_murano_s_client_counts(
+    openstack: OpenStack, glare: Client, murano_url: str, upload: Upload, name: str
+) -> None:
+    """The option of python-muranoclient, which comes before the cloud's configuration."""
+    upload(name)
+    wrong = {"application_catalog_endpoint_override": "http://127.0.0.1:1"}
+    openstack.add_cloud("test", glare.url, glare.token, **wrong)
+
+    assert openstack.run("migrate", "--dry-run").code == 4
+    result = openstack.run("migrate", "-f", "json", options=["--murano-url", murano_url])
+    assert [row["Name"] for row in result.json()] == [name]
+
+
 def test_all_pages_are_read(
     murano_url: str, admin: Client, upload: Upload, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,13 +347,26 @@ def test_murano_s_clients_see_the_migrated_packages_as_before(
 ) -> None:
     """The steps of "Move an existing Murano" in the documentation, and back."""
     form = {"UI/ui.yaml": packages.FORM, "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(16)}
-    manifest = packages.manifest(name, "1.2.0", Tags=["web"], Description="Sells", Logo="logo.png")
+    manifest = packages.manifest(
+        name,
+        "1.2.0",
+        Description="Sells",
+        Logo="logo.png",
+        Supplier={"Name": "Inc.", "CompanyUrl": {"Text": "Us", "Link": "https://example.org"}},
+        Tags=["web", "shop", "a"],
+    )
     archive = packages.zipped(packages.files(manifest) | form)
 
     def read(url: str) -> tuple[Any, ...]:
         murano = MuranoClient(url, token=f"user:{project}:member", timeout=60)
         (found,) = murano.packages.filter(owned=True)
-        files = (murano.packages.get_ui, murano.packages.get_logo, murano.packages.download)
+        files = (
+            murano.packages.get_ui,
+            murano.packages.get_logo,
+            # There is none.
+            murano.packages.get_supplier_logo,
+            murano.packages.download,
+        )
         fields = found.to_dict()
         # The service gives another id, and Murano's own packages have no version.
         for key in ("id", "created", "updated", "version"):

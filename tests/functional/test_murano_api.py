@@ -190,27 +190,34 @@ def test_a_package_has_murano_s_form(
         Name="A Shop",
         Author="Somebody",
         Description="Sells.",
-        Tags=["web", "shop"],
-        Supplier={"Name": "Suppliers Inc."},
+        # The name has some of them as well.
+        Tags=["web", "Shop", "a"],
+        Supplier={
+            "Name": "Suppliers Inc.",
+            "CompanyUrl": {"Text": "Suppliers", "Link": "https://example.org/a.html"},
+        },
     )
     glare.set(reference, "categories", ["Web"])
 
     found = murano.packages.get(reference).to_dict()
 
     assert found.pop("created") <= found.pop("updated")
-    assert {key: sorted(v) if key == "tags" else v for key, v in found.items()} == {
+    assert found == {
         "id": reference,
         "fully_qualified_name": name,
         "version": "1.2.0",
         "name": "A Shop",
         "type": "Application",
         "author": "Somebody",
-        "supplier": {"Name": "Suppliers Inc."},
+        "supplier": {
+            "Name": "Suppliers Inc.",
+            "CompanyUrl": {"Text": "Suppliers", "Link": "https://example.org/a.html"},
+        },
         "description": "Sells.",
         "enabled": True,
         "is_public": False,
         "owner_id": project,
-        "tags": ["shop", "web"],
+        "tags": ["web", "Shop", "a"],
         "categories": ["Web"],
         "class_definitions": [f"{name}.Thing"],
     }
@@ -315,13 +322,14 @@ def test_files_of_a_package(murano: MuranoClient, publish: Publish) -> None:
     )
 
 
-def test_a_package_without_a_form_has_none_so_that_clients_use_the_schema(
-    murano: MuranoClient, publish: Publish
-) -> None:
+def test_a_missing_form_or_logo_is_an_empty_answer(murano: MuranoClient, publish: Publish) -> None:
+    """Murano's clients raise an error for any other status."""
     reference = publish()
-    for get in ("get_ui", "get_logo", "get_supplier_logo"):
-        with pytest.raises(exceptions.HTTPNotFound):
-            getattr(murano.packages, get)(reference)
+    assert murano.packages.get_ui(reference) is None
+    assert murano.packages.get_logo(reference) == b""
+    assert murano.packages.get_supplier_logo(reference) == b""
+    with pytest.raises(exceptions.HTTPNotFound):
+        murano.packages.get_logo(reference[::-1])
 
 
 def test_the_answers_have_murano_s_content_types(
@@ -473,6 +481,8 @@ def test_an_upload_is_refused_with_murano_s_status(
     for other in (archive, _archive(name, Author="Another")):
         with pytest.raises(exceptions.HTTPConflict):
             _create(murano, other)
+    with pytest.raises(exceptions.HTTPBadRequest, match="at most 80 characters"):
+        _create(murano, _archive(name, "1.1.0", Name=81 * "n"))
     later = _archive(name, "2.0.0")
     with pytest.raises(exceptions.HTTPBadRequest):
         _create(murano, later, categories=["Unknown"])

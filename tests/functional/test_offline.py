@@ -154,7 +154,7 @@ def test_a_requirement_without_a_record_is_queried(
 
 def _name(package: pathlib.Path) -> str:
     with Archive.open(package) as archive:
-        return read_manifest(archive).full_name
+        return read_manifest(archive).fqn
 
 
 def test_without_the_index_nothing_is_loaded_offline(project_loaders: _Switched) -> None:

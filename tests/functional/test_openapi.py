@@ -16,7 +16,7 @@ from glare.common import wsgi
 from keystoneauth1 import discover, session
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
-from glare_murano import wire
+from glare_murano import package_order, selection, wire
 from glare_murano.glare.api import middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.service import schemas
@@ -66,6 +66,20 @@ def test_the_document_tells_every_path_and_its_method(application: Any) -> None:
     assert documented == below | ours | versions | of_glance
 
 
+def test_the_document_tells_every_parameter_of_lists_and_its_values() -> None:
+    listed = DOCUMENT.spec["paths"]["/murano/v1/packages"]["get"]["parameters"].read_value()
+    choices = {
+        each["name"]: tuple(values)
+        for each in listed
+        if (values := each["schema"].get("items", {}).get("enum"))
+    }
+
+    assert {each["name"] for each in listed} == {*selection.PARAMETERS, "sort", "limit", "marker"}
+    assert choices == dict(selection.CHOICES)
+    (sort,) = (each["description"] for each in listed if each["name"] == "sort")
+    assert all(key in sort for key in package_order.KEYS)
+
+
 def test_the_document_tells_every_field() -> None:
     documented = DOCUMENT.spec["components"]["schemas"]["Artifact"]["properties"].read_value()
 
@@ -99,12 +113,16 @@ def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, fie
         ("POST", "/murano", {}, 405),
         ("GET", "/murano/v1/dependencies", {}, 405),
         ("POST", "/murano/v1/subclasses", {}, 405),
+        ("POST", "/murano/v1/packages", {}, 405),
+        ("POST", "/murano/v1/categories", {}, 405),
         ("GET", "/murano/v1/archives", {}, 405),
         ("GET", "/murano/v1/publications", {}, 405),
         ("GET", "/murano/v1/yanks", {}, 405),
         ("POST", "/murano/v1/archives", {"X-Auth-Token": ""}, 401),
         ("POST", "/murano/v1/dependencies", {"X-Auth-Token": ""}, 401),
         ("GET", "/murano/v1/subclasses?class=a.B", {"X-Auth-Token": ""}, 401),
+        ("GET", "/murano/v1/packages", {"X-Auth-Token": ""}, 401),
+        ("GET", "/murano/v1/categories", {"X-Auth-Token": ""}, 401),
     ],
 )
 def test_refusals_are_as_documented(

@@ -20,7 +20,7 @@ from loader.engine import tasks
 from tests import packages, processes
 from tests.functional.client import Client
 
-PAGE = processes.ROOT / "doc" / "source" / "install" / "operating-engine.rst"
+PAGE = processes.ROOT / "doc" / "source" / "guides" / "operators" / "operating-engine.rst"
 RANGE = VersionSpec.of("2")
 
 

@@ -27,9 +27,10 @@ def describe(manifest, archive):
         raise RuntimeError("the plug-in's own trouble")
     if "hang" in names:
         time.sleep(60)
-    classes = {f"{manifest.full_name}.{name}": ["io.murano.Application"] for name in names}
+    classes = {f"{manifest.fqn}.{name}": ["io.murano.Application"] for name in names}
     required = {"io.murano": "0.0", **manifest.document.get("Require", {})}
-    return Description(classes, required, ui=FORM)
+    keys = {"Name": "Names", "Tags": sorted(names)}
+    return Description(classes, required, FORM, keys, archive.read("drawn.gif", 9))
 """
 
 HOT = b"heat_template_version: 2013-05-23\nresources: {}\nparameters: {size: {type: number}}\n"
@@ -43,7 +44,8 @@ def plug_in(site: Site) -> None:
 
 def _package(name: str, names: str, **keys: object) -> bytes:
     content = packages.manifest(name, Format="Test.Names/1", Classes=None, **keys)
-    return packages.zipped({**packages.files(content), "names.txt": names.encode()})
+    files = {**packages.files(content), "names.txt": names.encode(), "drawn.gif": b"GIF89a..."}
+    return packages.zipped(files)
 
 
 @pytest.mark.usefixtures("plug_in")
@@ -58,6 +60,9 @@ def test_what_a_plug_in_generates_is_stored(glare: Client, name: str) -> None:
     content_type = form.headers["Content-Type"]
     assert (form.text, content_type) == ("Application: {'?': {type: a.B}}", "application/x-yaml")
     assert glare.names(class_definitions=f"{name}.B") == [(name, "1.0.0")]
+    assert (artifact["display_name"], sorted(artifact["tags"])) == ("Names", ["A", "B"])
+    assert artifact["keywords"] == ["a", "b", "names"]
+    assert glare.request("GET", f"/{artifact['id']}/logo").content == b"GIF89a..."
     (found,) = [
         release
         for release in glare.resolve(requirements={name: "1"}).json()["releases"]
@@ -105,7 +110,7 @@ def test_a_form_of_its_own_is_stored_and_an_invalid_template_refused(
     ("names", "status", "words"),
     [
         ("fail", 500, "the package type Test.Names/1.0.0 failed; see the log"),
-        ("hang", 400, "reading the package took more than 1 seconds"),
+        ("hang", 400, "reading it took more than 1 seconds of processor time, or more than 3"),
         ("no-name", 400, "'{name}.no-name' is not a valid name"),
     ],
 )
@@ -118,7 +123,7 @@ def test_a_failure_refuses_the_upload_and_leaves_nothing(
     status: int,
     words: str,
 ) -> None:
-    set_option("package_type_timeout", 1 if names == "hang" else 20)
+    set_option("max_reading_seconds", 1 if names == "hang" else 20)
     artifact_id = glare.create(name).json()["id"]
     stored = set((state_dir / "blobs").iterdir())
 
@@ -130,7 +135,7 @@ def test_a_failure_refuses_the_upload_and_leaves_nothing(
     artifact = glare.show(artifact_id)
     assert (artifact["archive"], artifact["class_definitions"]) == (None, [])
     assert set((state_dir / "blobs").iterdir()) == stored
-    set_option("package_type_timeout", 20)
+    set_option("max_reading_seconds", 20)
     assert glare.upload(artifact_id, _package(name, "A")).status_code == 200
 
 

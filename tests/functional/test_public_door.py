@@ -6,16 +6,15 @@ import os
 import pathlib
 import subprocess
 import sys
-import urllib.parse
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
 import loader
 from loader import PackageLoader
 from tests import packages
+from tests.functional import connections
 from tests.functional.client import Client
 
 HOT = b"heat_template_version: 2013-05-23\nresources: {}\n"
@@ -62,15 +61,6 @@ def clouds(
     return Clouds(tmp_path / "clouds.yaml", glare.url, glare.token, project)
 
 
-def _connections(url: str) -> int:
-    """How many connections this process has opened to a server, and not closed."""
-    port = urllib.parse.urlsplit(url).port
-    return sum(
-        bool(each.raddr) and each.raddr.port == port and each.status == psutil.CONN_ESTABLISHED
-        for each in psutil.Process().net_connections("tcp")
-    )
-
-
 @pytest.mark.usefixtures("clouds")
 def test_the_loader_of_a_cloud_loads_what_a_package_requires(glare: Client, name: str) -> None:
     library, unneeded = f"{name}.b", f"{name}.c"
@@ -108,15 +98,15 @@ def test_the_class_of_a_heat_template_is_read(glare: Client, name: str) -> None:
 @pytest.mark.usefixtures("clouds")
 def test_the_connections_to_a_cloud_are_closed(glare: Client, name: str) -> None:
     glare.publish(name, "1.0.0", packages.package(name))
-    before = _connections(glare.url)
+    before = connections.ports(glare.url)
 
     with PackageLoader.from_cloud("prod") as packages_:
         packages_.load(name)
         # The connection of a list is kept for the next request.
         packages_.subclasses(f"{name}.Thing")
-        assert _connections(glare.url) > before
+        assert connections.ports(glare.url) - before
 
-    assert _connections(glare.url) == before
+    assert not connections.ports(glare.url) - before
     with pytest.raises(loader.LoaderError, match="closed"):
         packages_.load(name)
 
@@ -124,7 +114,7 @@ def test_the_connections_to_a_cloud_are_closed(glare: Client, name: str) -> None
 def test_a_loader_that_cannot_be_made_leaves_no_connection(
     clouds: Clouds, glare: Client, tmp_path: pathlib.Path
 ) -> None:
-    before = _connections(glare.url)
+    before = connections.ports(glare.url)
     (tmp_path / "file").touch()
     # To choose the service, Glance's discovery document is requested.
     clouds.set(image_endpoint_override=f"{glare.url}/glance")
@@ -132,7 +122,7 @@ def test_a_loader_that_cannot_be_made_leaves_no_connection(
     with pytest.raises(loader.CacheError):
         PackageLoader.from_cloud("prod", tmp_path / "file")
 
-    assert _connections(glare.url) == before
+    assert not connections.ports(glare.url) - before
 
 
 def test_cache_and_pins_are_as_in_the_constructor(
@@ -199,4 +189,4 @@ def test_without_openstacksdk_the_extra_is_named(tmp_path: pathlib.Path) -> None
 
     assert done.stderr == ""
     assert done.stdout.startswith("clouds.yaml is read by openstacksdk, which is missing (")
-    assert done.stdout.endswith("; run pip install 'glare-murano[cli]'\n")
+    assert done.stdout.endswith("run pip install -c constraints.txt '.[cli]'\n")

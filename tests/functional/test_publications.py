@@ -2,7 +2,6 @@
 
 """Packages that are activated and published together, all or none."""
 
-import datetime
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -152,7 +151,7 @@ def test_every_problem_is_reported_and_nothing_that_the_caller_cannot_see(
         f"{name}.empty 1.0.0 has no archive yet; upload it first",
         f"{name}.stopped 1.0.0 is deactivated; publish another version",
         f"no visible package satisfies these requirements of {name}.wiki 1.0.0: {name}.secret in "
-        f"the range 1 (missing, or not visible); upload them first, or change the ranges; if "
+        f"the range 1 (missing, or not visible); publish them first, or change the ranges; if "
         f"engines provide one as an extension plug-in, the operator names it in the option "
         f"provided_packages [requirement-missing]",
     ]
@@ -216,14 +215,15 @@ def test_a_dry_run_answers_the_same_and_changes_nothing(
     assert dry.json() == admin.publish_all(ids, "public", dry_run=False).json()
 
 
-def test_each_package_of_a_publication_takes_one_statement_more(glare: Client, name: str) -> None:
+def test_more_packages_of_a_publication_take_no_more_statements(glare: Client, name: str) -> None:
     counts = []
     for length in (2, 6):
         ids = _cycle(glare, f"{name}.of{length}", length)
         with statements.recorded() as found:
             assert glare.publish_all(ids, "private").status_code == 200
         counts.append(statements.of_artifacts(found))
-    assert counts[1] - counts[0] == 4
+    # The rows are locked in the order of their ids, that of the core library shared.
+    assert abs(counts[1] - counts[0]) <= 1
 
 
 def test_a_public_package_stays_public(glare: Client, admin: Client, name: str) -> None:
@@ -295,13 +295,13 @@ def test_the_notifications_are_those_of_glares_own_requests(
     assert events(two, published) == expected
 
 
-def test_the_lock_of_a_killed_process_expires(admin: Client, name: str) -> None:
+def test_a_lock_of_glares_own_does_not_delay_a_publication(admin: Client, name: str) -> None:
     artifact_id = _draft(admin, name)
-    before = timeutils.utcnow() - datetime.timedelta(seconds=4.5)
     session = database.get_session()
+    lock = models.ArtifactLock(id=f"murano:{name}:1.0.0", acquired_at=timeutils.utcnow())
     with session.begin():
-        session.add(models.ArtifactLock(id=f"murano:{name}:1.0.0", acquired_at=before))
+        session.add(lock)
 
     assert _actions(admin.publish_all([artifact_id], "public")) == [["activate", "publish"]]
     with session.begin():
-        assert session.query(models.ArtifactLock).filter_by(id=f"murano:{name}:1.0.0").all() == []
+        session.delete(lock)

@@ -151,6 +151,67 @@ def test_the_requirements_of_a_public_package_have_to_be_public(
     openstack.ok("package", "publish", folder, *options)
 
 
+@pytest.mark.parametrize("mode", ["warn", "off"])
+def test_requirements_that_the_server_does_not_enforce_are_warnings(
+    tmp_path: pathlib.Path,
+    admin: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    set_option: Callable[[str, object], None],
+    mode: str,
+) -> None:
+    """Also those that no package can satisfy: only an extension plug-in may have such a name."""
+    openstack = OpenStack(tmp_path, admin.url, admin.token)
+    library = f"{name}.library"
+    private = source(name, "1.0.0", Require={library: "1", "org-example-mail": "1"})
+    hint = "if engines provide one as an extension plug-in, the operator names it in the option"
+    warnings = [
+        f"{private}: {name} 1.0.0 requires org-example-mail in the range 1, which was not found "
+        f"in Glare at {admin.url} (available: none); {hint} provided_packages\n",
+        f"{private}: {name} 1.0.0 requires {library} in the range 1, which was not found in "
+        f"Glare at {admin.url} (available: none); publish it as well; {hint} provided_packages\n",
+    ]
+    refused = openstack.run("package", "publish", private)
+    assert (refused.code, refused.err) == (1, "".join(warnings))
+    set_option("check_requirements", mode)
+    accepted = openstack.ok("package", "publish", private, "--dry-run")
+    assert accepted.err == "".join(warnings)
+    openstack.ok("package", "publish", private)
+    assert admin.names(name=name, status="active") == [(name, "1.0.0")]
+
+    # The requirements of a public package are another check.
+    public = source(name, "1.1.0", Require={library: "1"})
+    refused = openstack.run("package", "publish", "--public", public)
+    assert refused.code == 1
+    assert f"{name} 1.1.0 requires {library} in the range 1" in refused.err
+    set_option("check_public_requirements", mode)
+    openstack.ok("package", "publish", "--public", public)
+    assert admin.names(name=name, visibility="public") == [(name, "1.1.0")]
+
+
+def test_a_package_that_the_server_would_refuse_is_refused_before_anything_is_sent(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    sources: pathlib.Path,
+    set_option: Callable[[str, object], None],
+) -> None:
+    set_option("check_forms", "enforce")
+    source(name, "1.0.0")
+    form = packages.write(source(name, "1.1.0"), {"UI/ui.yaml": b"Forms: []\n"})
+    long = source(name, "1.2.0", Description="x" * 5000)
+    for options in [], ["--dry-run"]:
+        refused = openstack.run("package", "publish", sources, *options)
+        assert refused.code == 1
+        problem = "UI/ui.yaml, line 1: the section 'Application' is missing [form-section]"
+        assert refused.err.splitlines()[-2:] == [
+            f"{long}: description: 5000 characters, at most 4096 are allowed [manifest-limit]",
+            f"{form}: {problem}",
+        ]
+    assert glare.names(name=name) == []
+
+
 def test_a_dry_run_of_uploaded_packages_checks_the_rights(
     openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
 ) -> None:

@@ -70,19 +70,21 @@ def test_the_development_of_a_package_has_no_version_that_could_be_too_small(
     assert "not read: package io.murano 0: no package was given for it; add a dir" in shown.err
 
 
-def test_problems_of_a_form_are_reported_before_a_server_refuses_it(
+def test_a_form_that_only_a_dashboard_cannot_show_is_not_released(
     openstack: OpenStack, name: str, tree: pathlib.Path
 ) -> None:
-    """The server decides, since its option can accept the form."""
+    """For other commands it is a warning, since an option of the server decides."""
     (tree / "dev/UI").mkdir()
     (tree / "dev/UI/ui.yaml").write_bytes(packages.FORM.replace(b"2.3", b"2.5"))
     problem = "UI/ui.yaml, line 1: '2.5' is not a version from 2.0 to 2.4 [form-version]"
     for command in (
-        ("release", tree, "--dry-run"),
         ("build", tree / "dev", "--file", tree / "dev.zip"),
         ("publish", tree / "dev", "--as-version", "3.0.0", "--dry-run"),
     ):
         assert f"{tree}/dev: {problem}" in openstack.ok("package", *command).err
+    refused = openstack.run("package", "release", tree)
+    assert (refused.code, refused.err) == (1, f"{tree}/dev: {problem}\n")
+    assert sorted(each.name for each in tree.iterdir()) == ["1.0.0", "dev", "dev.zip"]
 
 
 def test_packages_that_cannot_be_compared_are_reported(

@@ -308,9 +308,11 @@ class TestChoosing:
         self, glare: Client, project: str, name: str, reserve: Reserve, tmp_path: pathlib.Path
     ) -> None:
         class_name, base = f"{name}.reserved.Thing", f"{name}.base.Base"
-        manifest = packages.manifest(name, Classes={class_name: "Thing.yaml"})
-        content = packages.files(manifest)
+        keys = {"Classes": {class_name: "Thing.yaml"}, "Require": {f"{name}.base": "1"}}
+        content = packages.files(packages.manifest(name, **keys))
         content["Classes/Thing.yaml"] = f"Name: {class_name}\nExtends: {base}\n".encode()
+        base_manifest = packages.manifest(f"{name}.base", Classes={base: "Base.yaml"})
+        glare.publish(f"{name}.base", "1.0.0", packages.zipped(packages.files(base_manifest)))
         glare.publish(name, "1.0.0", packages.zipped(content))
         text = f"{name}.reserved: [owner]"
         reserve(text)

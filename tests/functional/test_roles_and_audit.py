@@ -97,6 +97,8 @@ IN_GLARE = [
     Operation(
         "lists subclasses", "reader", "private", lambda c, _: c.query(SUBCLASSES, {"class": "a.B"})
     ),
+    Operation("lists by conditions", "reader", "private", lambda c, _: c.query(wire.PACKAGES_PATH)),
+    Operation("lists categories", "reader", "private", lambda c, _: c.query(wire.CATEGORIES_PATH)),
     Operation("reserves a name", "member", "private", lambda c, _: c.create(_new_name())),
     Operation("uploads", "member", "drafted", lambda c, id_: c.upload(id_, b"")),
     Operation("activates", "member", "uploaded", lambda c, id_: c.set(id_, "status", "active")),
@@ -189,6 +191,8 @@ IN_GLANCE = [
         "resolves", "reader", "private", lambda c, _: c.resolve(requirements={"io.murano": "0"})
     ),
     Operation("lists subclasses", "reader", "private", lambda c, _: c.subclasses("a.B")),
+    Operation("lists by conditions", "reader", "private", lambda c, _: c.read(wire.PACKAGES_PATH)),
+    Operation("lists categories", "reader", "private", lambda c, _: c.read(wire.CATEGORIES_PATH)),
     Operation(
         "lists deletions",
         "reader",

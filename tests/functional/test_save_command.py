@@ -12,7 +12,7 @@ from glare_murano.package import VersionSpec
 from glare_murano.wire import Release
 from loader import CatalogUnavailable
 from loader.catalogs.glare import GlareCatalog
-from loader.publishing import saving
+from loader.publishing import exports
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -67,9 +67,9 @@ def test_a_file_is_replaced_only_after_its_download(
     glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
     catalog = Failing(glare.session(), project_id=project, endpoint=glare.url)
     (tmp_path / f"{name}.1.2.0.zip").write_text("precious")
-    release, _ = saving.choose(catalog, name, VersionSpec.of("*"))
+    release, _ = exports.choose(catalog, name, VersionSpec.of("*"))
     with pytest.raises(CatalogUnavailable):
-        saving.save_bundle(catalog, [release], tmp_path, lambda *_: None)
+        exports.save_bundle(catalog, [release], tmp_path, lambda *_: None)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
 
@@ -81,8 +81,8 @@ def test_a_package_that_was_saved_in_part_has_no_name(
     catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
     target = tmp_path / "package.zip"
     seen = []
-    release, _ = saving.choose(catalog, name, VersionSpec.of("*"))
-    saving.save(catalog, release, target, lambda *_: seen.append(target.exists()))
+    release, _ = exports.choose(catalog, name, VersionSpec.of("*"))
+    exports.save(catalog, release, target, lambda *_: seen.append(target.exists()))
     assert seen == [False]
     assert target.exists()
 

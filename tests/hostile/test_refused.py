@@ -14,11 +14,13 @@ import pytest
 from glare_murano.package import Archive, InvalidPackage, Limits
 from tests.hostile.cases import CASES, DATA, HARMLESS, Case
 from tests.hostile.reader import SECONDS, Job, Outcome, Reader
+from tests.hostile.views import VIEWS
 
 # What an answer over HTTP, or one line of a log, can bear.
 LONGEST_TEXT = 32 * 1024
 # Larger archives need not be refused by the default limits.
 LARGE = 5 * 1024**2
+ALL = (*CASES, *VIEWS)
 
 Read = Callable[..., Outcome]
 
@@ -56,7 +58,7 @@ def read(reader: Reader, tmp_path: pathlib.Path) -> Read:
     return read_one
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in ALL])
 def test_is_refused(case: Case, read: Read) -> None:
     outcome = read(_built(case), case.limits)
     assert not outcome.failure
@@ -86,21 +88,19 @@ def test_what_only_looks_hostile_is_accepted(
 
 
 def test_each_case_has_a_name_of_its_own() -> None:
-    twice = [
-        name for name, count in collections.Counter(c.name for c in CASES).items() if count > 1
-    ]
+    twice = [name for name, count in collections.Counter(c.name for c in ALL).items() if count > 1]
     assert twice == []
 
 
 def test_a_case_is_the_same_each_time() -> None:
-    assert [case.name for case in CASES if case.build() != _built(case)] == []
+    assert [case.name for case in ALL if case.build() != _built(case)] == []
 
 
 def test_the_default_limits_are_the_rule() -> None:
     """A server with other limits than the defaults cannot be expected."""
-    special = [case.name for case in CASES if case.limits != Limits()]
+    special = [case.name for case in ALL if case.limits != Limits()]
     assert special == ["large archive", "large unpacked"]
 
 
 def test_no_case_is_large() -> None:
-    assert [case.name for case in CASES if len(_built(case)) > LARGE] == []
+    assert [case.name for case in ALL if len(_built(case)) > LARGE] == []

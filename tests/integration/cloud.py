@@ -344,6 +344,8 @@ class Environment:
 
         Murano takes the status from the last session by a time in whole seconds: an open
         session of the second in which a deployment ends hides the deployment's outcome.
+        It stores an outcome in the last task by such a time as well: of two tasks that begin
+        in one second, one may never get its outcome.
         """
         self._wait_until_after(int(time.time()))
 

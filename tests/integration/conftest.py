@@ -87,7 +87,8 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     """The same, to be changed by one test."""
     yield engine_conf
     for group, names in (
-        ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
+        ("engine", ("package_loader", "packages_service")),
+        ("engine", ("packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs", "decrypt_data", "reachable_endpoints")),
         ("murano_auth", ("www_authenticate_uri",)),
         ("package_loader", ("max_subclasses", "reserved_names_file")),

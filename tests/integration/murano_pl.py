@@ -24,12 +24,12 @@ class Engine:
     """One run of the engine, which keeps its classes and objects from call to call."""
 
     def __init__(self, loader: Any, executor: Any) -> None:
-        self._loader = loader
+        self.loader = loader
         self._executor = executor
 
     def find_class(self, name: str) -> Any:
         """Return the newest version of a class."""
-        package = self._loader.load_class_package(name, helpers.parse_version_spec("*"))
+        package = self.loader.load_class_package(name, helpers.parse_version_spec("*"))
         return package.find_class(name, search_requirements=False)
 
     def call(self, class_name: str, method: str, **arguments: Any) -> Any:
@@ -57,7 +57,7 @@ class Engine:
     def schemas(self, class_name: str, methods: Any = None, package_name: str | None = None) -> Any:
         """Return the schemas of a class and of its model builders, or of requested methods."""
         return schema_generator.generate_schema(
-            self._loader,
+            self.loader,
             murano_engine.ContextManager(),
             class_name,
             methods,
@@ -67,7 +67,7 @@ class Engine:
 
     def classes(self, package_name: str) -> Iterator[tuple[str, Any]]:
         """Yield the names and the classes of a package."""
-        package = self._loader.load_package(package_name, helpers.parse_version_spec("*"))
+        package = self.loader.load_package(package_name, helpers.parse_version_spec("*"))
         for name in sorted(package.classes):
             yield name, package.find_class(name, search_requirements=False)
 

@@ -23,13 +23,19 @@ def client(session: Any, endpoint: str | None = None) -> adapter.Adapter:
 
 
 def publish(glare: adapter.Adapter, directories: Iterable[pathlib.Path], public: bool) -> list[Any]:
-    """Publish the packages in directories, which may require each other, as artifacts."""
+    """Publish the packages in directories, which may require each other, as artifacts.
+
+    An administrator, who makes packages public, overrides the checks: some tests need packages
+    that an engine cannot load.
+    """
     drafts = [_upload(glare, directory) for directory in directories]
     body = {
         "ids": [draft["id"] for draft in drafts],
         "visibility": "public" if public else "private",
     }
-    published = glare.post(wire.PUBLICATIONS_PATH, json=body).json()["artifacts"]
+    headers = {"X-Murano-Override-Checks": "true"} if public else {}
+    answer = glare.post(wire.PUBLICATIONS_PATH, json=body, headers=headers)
+    published = answer.json()["artifacts"]
     return [{**draft, **changes} for draft, changes in zip(drafts, published, strict=True)]
 
 
@@ -38,7 +44,7 @@ def _upload(glare: adapter.Adapter, directory: pathlib.Path) -> Any:
         manifest = package.read_manifest(archive)
         archive.pack(packed)
         packed.seek(0)
-        artifact = {"name": manifest.full_name, "version": str(manifest.version)}
+        artifact = {"name": manifest.fqn, "version": str(manifest.version)}
         created = glare.post(ARTIFACTS, json=artifact).json()
         headers = {"Content-Type": "application/octet-stream"}
         path = f"{ARTIFACTS}/{created['id']}/{fields.ARCHIVE}"

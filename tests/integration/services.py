@@ -133,7 +133,7 @@ use_stderr = false
 engine_workers = {workers}
 graceful_stop_seconds = {graceful_stop_seconds}
 packages_cache = {folder}/packages-cache
-packages_service = {packages_service}
+package_loader = {package_loader}
 use_trusts = false
 {limits}
 
@@ -150,7 +150,7 @@ def murano_engine(
     folder: pathlib.Path,
     transport_url: str,
     glare_url: str,
-    packages_service: str = "glare",
+    package_loader: str = "catalogs",
     workers: int = 1,
     graceful_stop_seconds: int = 60,
     tasks: int = 64,
@@ -173,7 +173,7 @@ def murano_engine(
             folder=folder,
             transport_url=transport_url,
             glare_url=glare_url,
-            packages_service=packages_service,
+            package_loader=package_loader,
             workers=workers,
             graceful_stop_seconds=graceful_stop_seconds,
             tasks=tasks,

@@ -53,7 +53,7 @@ def run_model(
 def call_static(
     class_name: str,
     method: str,
-    version: str | None = "1",
+    version: str | float | None = "1",
     package_name: str | None = None,
     **arguments: Any,
 ) -> Any:

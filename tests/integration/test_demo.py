@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -16,6 +17,16 @@ COMMAND = [sys.executable, "-W", "ignore", "-m"]
 def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     """Return an environment in which temporary files are in a directory of the test's own."""
     return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+
+
+def _transcript(printed: list[str]) -> bool:
+    """Return whether the lines of the README's transcript were printed, in this order."""
+    readme = (pathlib.Path(__file__).parents[2] / "README.rst").read_text()
+    _, _, after = readme.partition("From its output::\n\n")
+    block = textwrap.dedent(re.split(r"\n(?=\S)", after)[0])
+    shown = [line for line in block.splitlines() if line not in {"", "..."}]
+    rest = iter(printed)
+    return len(shown) > 5 and all(line in rest for line in shown)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +54,9 @@ def test_the_demo_shows_what_the_whole_is_for(
     ):
         assert re.search(line, finished.stdout), line
     assert list(tmp_path.iterdir()) == []
+
+    if program == "examples.demo":
+        assert _transcript(finished.stdout.splitlines())
 
 
 def test_a_demo_without_the_core_library_says_so(tmp_path: pathlib.Path) -> None:

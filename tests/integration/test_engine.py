@@ -200,11 +200,12 @@ def test_an_invalid_request_for_a_schema_is_refused(
     [
         ("org..db", "1", None),
         ("org.example.db.Database", "newest", None),
+        ("org.example.db.Database", 1.1, None),
         ("org.example.db.Database", "1", "../x"),
     ],
 )
 def test_an_invalid_static_action_is_refused(
-    conf: Any, class_name: str, version: str, package: str | None
+    conf: Any, class_name: str, version: Any, package: str | None
 ) -> None:
     # murano-api makes it 400.
     with pytest.raises(dsl_exceptions.ContractViolationException, match="is not a valid"):
@@ -294,10 +295,10 @@ def test_a_schema_of_an_object_lists_subclasses_on_request(
 
 
 def test_murano_s_own_loader_cannot_list_subclasses(conf: Any, core_library: pathlib.Path) -> None:
-    conf.set_override("packages_service", "murano", "engine")
+    conf.set_override("package_loader", "murano", "engine")
     conf.set_override("load_packages_from", [str(core_library)], "engine")
 
-    with pytest.raises(ValueError, match="packages_service = glare"):
+    with pytest.raises(ValueError, match="package_loader = catalogs"):
         tasks.schemas("io.murano.Environment", subclasses=True)
 
 
@@ -443,11 +444,9 @@ def test_without_a_cache_nothing_is_kept(
     assert list((tmp_path / "cache" / "staging").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("service", "ours"), [("glare", True), ("glance", True), ("murano", False)]
-)
-def test_the_operator_chooses_the_loader(conf: Any, service: str, ours: bool) -> None:
-    conf.set_override("packages_service", service, "engine")
+@pytest.mark.parametrize(("chosen", "ours"), [("catalogs", True), ("murano", False)])
+def test_the_operator_chooses_the_loader(conf: Any, chosen: str, ours: bool) -> None:
+    conf.set_override("package_loader", chosen, "engine")
 
     with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         assert isinstance(loader, adapter.EnginePackageLoader) is ours
@@ -563,6 +562,19 @@ def test_the_order_of_objects_does_not_change_their_versions(
     assert deploy(headers, {name: ["0.2.0"]}) == {name: ["0.2.0"], app: ["1.0.0"]}
 
 
+def test_objects_of_two_builds_share_an_environment(
+    conf: Any, name: str, publish_package: Publish, deploy: Callable[..., Any]
+) -> None:
+    headers = [{"type": f"{name}.Thing/{text}@{name}"} for text in ("1.0.0", "1.0.0+b")]
+    publish_package(name, "1.0.0")
+    pins = deploy(headers[:1])
+    publish_package(name, "1.0.0+b")
+
+    for _ in range(2):
+        pins = deploy(headers, pins)
+        assert pins == {name: ["1.0.0", "1.0.0+b"]}
+
+
 def test_a_deployment_of_many_packages_takes_one_request(
     conf: Any, glare: Any, name: str, deploy: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
@@ -589,16 +601,63 @@ def test_a_deployment_of_many_packages_takes_one_request(
     assert requests == [2, 1]
 
 
+_VERSIONS = {0: "0.3.0", 1: "1.10.0", "1.1": "1.1.0", "": "2.0.0", None: "2.0.0"}
+
+
+@pytest.fixture
+def versions(name: str, publish_class: Publish) -> str:
+    """A class in several versions."""
+    for version in ("0.3.0", "1.1.0", "1.10.0", "2.0.0"):
+        method = f"  version:\n    Usage: Static\n    Body:\n      Return: '{version}'\n"
+        publish_class(
+            name, version, "Methods:\n" + method.replace("Body", "Scope: Public\n    Body")
+        )
+    return f"{name}.Thing"
+
+
+def test_a_whole_number_is_a_range_and_only_nothing_is_the_newest(conf: Any, versions: str) -> None:
+    package = versions.removesuffix(".Thing")
+    for written, expected in _VERSIONS.items():
+        # As JSON in a model, and for a static action.
+        answer = tasks.run({"type": versions, "classVersion": written})
+        assert answer["model"]["SystemData"]["Packages"][package] == [expected]
+        assert tasks.call_static(versions, "version", written) == expected
+
+
+def test_a_header_in_a_workflow_is_read_as_one_in_a_model(
+    conf: Any, name: str, versions: str, publish_class: Publish
+) -> None:
+    code = "".join(
+        f"  make{number}:\n    Usage: Static\n    Scope: Public\n    Body:\n"
+        f"      - $model: {{'?': {{type: {versions}, classVersion: {version}}}}}\n"
+        f"      - Return: str(typeinfo(new($model)).version)\n"
+        for number, version in enumerate(("0", "1.10"))
+    )
+    publish_class(f"{name}.app", "1.0.0", f"Methods:\n{code}", Require={name: "*"})
+
+    assert tasks.call_static(f"{name}.app.Thing", "make0") == "0.3.0"
+    with pytest.raises(Exception, match=r"1\.10 without quotes is the number 1\.1"):
+        tasks.call_static(f"{name}.app.Thing", "make1")
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [
         ({"type": "org.example.wiki.Wiki", "classVersion": "newest"}, "'newest' is not a valid ra"),
+        ({"type": "org.example.wiki.Wiki", "classVersion": 1.1}, "1.10 without quotes is the num"),
+        ({"type": "org.example.wiki.Wiki", "classVersion": True}, "the bool 'True' is not a valid"),
+        ({"type": "org.example.wiki.Wiki/newest"}, "'newest' is not a valid range"),
         ({"type": "org.example..Wiki"}, "'org.example..Wiki' is not a valid"),
-        ({"type": "org.example.wiki:Wiki"}, "cannot unpack non-iterable NoneType object"),
-        ({"type": ["org.example.wiki.Wiki"]}, "expected string or bytes-like object"),
+        ({"type": "org.example.wiki:Wiki"}, "'org.example.wiki:Wiki' is not a valid name"),
+        ({"type": " org.example.wiki.Wiki "}, "' org.example.wiki.Wiki ' is not a valid name"),
+        ({"type": "org.example.wiki.Wiki/"}, "has no range after '/'; add one, or remove '/'"),
+        ({"type": "org.example.wiki.Wiki/2@"}, "has no FQN after '@'; add one, or remove '@'"),
+        ({"type": "org.example.wiki.Wiki@a b"}, "'a b' is not a valid name"),
+        ({"type": "org.example.wiki.Wiki", "package": ["a"]}, "is not a valid name"),
+        ({"type": ["org.example.wiki.Wiki"]}, "expected a string such as org.example.App"),
     ],
 )
-def test_a_malformed_header_is_the_engines_own_error(
+def test_a_malformed_header_is_an_error_that_says_what_is_wrong(
     conf: Any, header: dict[str, Any], message: str
 ) -> None:
     assert message in _error(header)

@@ -157,10 +157,8 @@ def test_worker_serves_others_while_another_process_downloads(
         assert succeeded(result), result["action"]
 
 
-def test_packages_service_murano_keeps_the_loader_of_murano(
-    catalog: Catalog, tmp_path: pathlib.Path
-) -> None:
-    with serving(tmp_path, catalog, packages_service="murano") as service:
+def test_murano_s_own_loader_can_be_chosen(catalog: Catalog, tmp_path: pathlib.Path) -> None:
+    with serving(tmp_path, catalog, package_loader="murano") as service:
         model = environment()
         result = service.api.run(model, services.environment_id(model), "deploy")
         # Neither murano-api nor Keystone is running.

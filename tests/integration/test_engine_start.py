@@ -4,6 +4,7 @@
 
 import configparser
 import gc
+import json
 import logging
 import pathlib
 import subprocess
@@ -28,7 +29,6 @@ _CONFIGURATION = """\
 [DEFAULT]
 transport_url = rabbit://nobody@127.0.0.1:1/
 [engine]
-packages_service = glare
 packages_cache = {cache}
 [glare]
 url = http://127.0.0.1:9494
@@ -84,6 +84,39 @@ def test_the_check_logs_how_many_prefixes_are_reserved(tmp_path: pathlib.Path) -
 
     assert ended.returncode == 0, ended.stderr
     assert f"Names under 2 prefixes are reserved, by {names}" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "found"),
+    [
+        ("", 0, {}),
+        ("[engine]\nrequest_seconds = 12\n", 1, {"Limits of time": "request_seconds = 12"}),
+        (
+            "[engine]\nrequest_seconds = 12\ntask_seconds = 1\npackages_service = glaer\n",
+            2,
+            {"Limits of time": "task_seconds = 1:", "Source of packages": "glaer: murano-api and"},
+        ),
+        ("[package_loader]\ncatalogs = glaer\n", 2, {"Cache and catalogues": "'glaer' is not"}),
+    ],
+)
+def test_the_upgrade_check_prints_what_all_checks_find(
+    tmp_path: pathlib.Path, options: str, code: int, found: dict[str, str]
+) -> None:
+    configuration = tmp_path / "murano.conf"
+    text = _CONFIGURATION.format(cache=tmp_path / "cache", workers=4)
+    configuration.write_text(text + options)
+    command = [sys.executable, "-W", "ignore", "-m", "loader.engine.status"]
+    command += ["--config-file", str(configuration), "upgrade", "check", "--json"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    checks = json.loads(done.stdout.splitlines()[-1])["checks"]
+    details = {check["check"]: check["details"] for check in checks if check["result"]}
+    assert done.returncode == code, details
+    assert len(checks) == 9
+    assert details.keys() == found.keys()
+    for title, message in found.items():
+        assert message in details[title]
 
 
 _BROKER = """\
@@ -214,7 +247,12 @@ def test_the_help_says_what_the_command_is(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("group", "option", "value", "message"),
     [
-        ("engine", "packages_service", "glaer", r"\[engine\] packages_service = glaer: expected"),
+        (
+            "engine",
+            "packages_service",
+            "glare",
+            r"\[engine\] packages_service = glare: murano-api .*package_loader is murano",
+        ),
         (
             "package_loader",
             "catalogs",
@@ -253,7 +291,7 @@ def test_a_wrong_option_is_named_with_its_value(
 def test_murano_s_own_loader_stays_selectable(
     options: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options.set_override("packages_service", "murano", "engine")
+    options.set_override("package_loader", "murano", "engine")
 
     with caplog.at_level(logging.INFO):
         service.check(options)

@@ -3,6 +3,7 @@
 """Errors in packages: the real engine's reports name the package, its version, file and line."""
 
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from murano.dsl import dsl_exception, helpers
 from murano.engine import package_loader as murano_package_loader
 
-from loader.engine import error_places
 from tests import packages
 from tests.integration import tasks
 
@@ -156,6 +156,7 @@ def test_a_file_that_becomes_invalid_is_named(
         ("$.strin()", 5, 'Unknown method "strin"'),
         ("$.int().check(len($) > 2)", 5, 'No function "len" matches supplied arguments'),
         ("{$.string(): 1, $.int(): 2}", {}, "Dictionary contract cannot have more than one expr"),
+        ("$.check($.matches('('))", "a", "missing ), unterminated subpattern"),
     ],
 )
 def test_an_error_in_a_contract_names_its_place(
@@ -166,11 +167,28 @@ def test_an_error_in_a_contract_names_its_place(
     assert deploy(name, size=value)["message"].startswith(f"{place(name)}:4: Contract: {reason}")
 
 
-def test_a_schema_names_the_place_of_a_wrong_contract(name: str, write: Write) -> None:
-    write("Properties:\n  size:\n    Contract: $.class(Missing)\n")
+@pytest.mark.parametrize(
+    ("contract", "reason"),
+    [
+        ("$.class('a.Missing')", 'Class "a.Missing" is not found in'),
+        ("[$.int(), $.strin()]", 'Unknown method "strin"'),
+        ("{A: [$.int(1)]}", 'No method "int" for receiver'),
+        ("$other.int()", "int() is not applied to the value, which is $"),
+        ("{$.string(): 1, $.int(): 2}", "only one key can be an expression"),
+        ("$.class(Thing, versionSpec => newest)", "'newest' is not a valid range"),
+    ],
+)
+def test_a_schema_names_the_place_of_a_wrong_contract(
+    name: str, write: Write, contract: str, reason: str
+) -> None:
+    write(f"Namespaces: {{=: {name}}}\nProperties:\n  size:\n    Contract: {contract}\n")
 
-    with pytest.raises(error_places.InvalidClass, match=f'{place(name)}:4: Contract: Class "Miss'):
+    # A class of Python reaches murano-api as it is, and becomes 400.
+    with pytest.raises(
+        ValueError, match=re.escape(f"{place(name)}:5: Contract: {reason}")
+    ) as wrong:
         tasks.schemas(f"{name}.Thing")
+    assert wrong.type is ValueError
 
 
 _FAILING = """\

@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where Murano departs from the MuranoPL reference: each row of the documentation's table.
+"""Departures from the MuranoPL reference and the specifications: the rows of both pages.
 
 If a test fails here, Murano may have been corrected: then remove the row and the test.
 """
 
+import io
 import pathlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from murano.dsl import dsl_exception
+from murano.dsl import dsl_exception, helpers
 from murano.dsl import exceptions as dsl_exceptions
+from muranoclient.v1 import schemas
 
+from glare_murano.package import Archive, InvalidPackage, read_manifest
+from glare_murano.package.ui_form import check_form
+from loader import compatibility
 from loader.engine import error_places
 from tests import packages
 from tests.integration import murano_pl, publish, tasks
 
-TABLE = pathlib.Path(__file__).parents[2] / "doc" / "source" / "user" / "language.rst"
+SOURCE = pathlib.Path(__file__).parents[2] / "doc" / "source"
+PAGES = (SOURCE / "reference" / "language.rst", SOURCE / "explanation" / "departures.rst")
+# Rows about the documentation, a policy, and clients that do not exist.
+NOT_SHOWN = {"Documentation", "No access to a schema", "A package without a form"}
 
 LANGUAGE = "org.example.language"
 CONTRACTS = f"{LANGUAGE}.contracts.Contracts"
@@ -53,9 +61,11 @@ def shows(*rows: str) -> Callable[[Any], Any]:
 
 
 def test_each_row_of_the_documentation_is_shown() -> None:
-    rows = re.findall(r"^   \* - (.+(?:\n {7}.+)*)$", TABLE.read_text(), re.MULTILINE)
+    text = "".join(page.read_text() for page in PAGES)
+    rows = re.findall(r"^   \* - (.+(?:\n {7}.+)*)$", text, re.MULTILINE)
 
-    assert {" ".join(row.split()) for row in rows} - {"Construct"} == _shown
+    found = {" ".join(row.split()) for row in rows} - {"Construct", "Subject"}
+    assert found == _shown | NOT_SHOWN
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +251,133 @@ def test_a_logger_has_a_prefix(engine: murano_pl.Engine, caplog: pytest.LogCaptu
     assert f"applications.{messages}" in {record.name for record in caplog.records}
 
 
+@shows("``Default``")
+def test_the_default_of_the_references_example_is_refused(engine: murano_pl.Engine) -> None:
+    with pytest.raises(dsl_exceptions.ContractViolationException, match=r"scope\] Value 'private'"):
+        engine.load(f"{LANGUAGE}.contracts.ApplicationPort", port=80)
+
+
+@shows("``windows-init.sh``")
+def test_a_resource_of_the_core_library_has_another_name(core_library: pathlib.Path) -> None:
+    names = {file.name for file in (core_library / "io.murano" / "Resources").iterdir()}
+
+    assert {"Agent-v1.template", "Agent-v2.template", "linux-init.sh", "windows-init.ps1"} < names
+    assert "windows-init.sh" not in names
+
+
+@shows("``> 0``", "``class()``, ``new()``")
+def test_a_partial_version_counts_as_a_whole_and_a_loaded_version_comes_first(
+    conf: Any, publish_package: Callable[..., None], name: str
+) -> None:
+    app = f"{name}.app"
+    for version in ("0.3.0", "1.0.0", "1.1.0"):
+        publish_package(name, version)
+    publish_package(app, "1.0.0", Require={name: ">=1"})
+    with murano_pl.running() as engine:
+        loader = engine.loader
+        assert str(loader.load_package(name, helpers.parse_version_spec("> 0")).version) == "1.1.0"
+        with pytest.raises(dsl_exceptions.NoPackageFound):
+            loader.load_package(name, helpers.parse_version_spec("> 0, < 1"))
+    with murano_pl.running() as engine:
+        engine.loader.load_package(name, helpers.parse_version_spec("1.0"))
+        package = engine.loader.load_package(app, helpers.parse_version_spec("1"))
+        assert str(package.find_class(f"{name}.Thing").version) == "1.0.0"
+
+
+# Versions
+
+
+def _package(name: str, code: str, **keys: Any) -> io.BytesIO:
+    content = packages.files(packages.manifest(name, **keys))
+    content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+    return io.BytesIO(packages.zipped(content))
+
+
+@shows("Changed behaviour", "``Extends``")
+def test_the_guard_reads_base_classes_and_no_bodies(name: str) -> None:
+    extends, method = "Extends: io.murano.Application\n", "Methods: {{run: {{Body: [$.{}()]}}}}\n"
+
+    def compare(old: str, new: str) -> compatibility.Part:
+        return compatibility.compare(_package(name, old), _package(name, new)).part
+
+    assert compare(method.format("one"), method.format("two")) is compatibility.Part.PATCH
+    assert compare(extends, "") is compatibility.Part.MAJOR
+    assert compare("", extends) is compatibility.Part.MINOR
+
+
+@shows("``?/classVersion``", "``?/package``, ``?/version``")
+@shows("A new component of a deployed environment")
+def test_the_version_of_an_object_is_in_its_type(
+    conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
+) -> None:
+    for version in ("1.0.0", "2.0.0"):
+        content = packages.files(packages.manifest(name, version))
+        method = "Methods: {run: {Scope: Public, Body: [Return: done]}}\n"
+        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{method}".encode()
+        publish.publish(glare, [packages.write(tmp_path / version, content)], public=True)
+
+    def saved(header: dict[str, Any], pins: dict[str, list[str]] | None = None) -> Any:
+        answer = tasks.run({"type": f"{name}.Thing", **header}, pins, tasks.action("object", "run"))
+        assert answer["action"]["result"] == "done"
+        return answer["model"]["Objects"]["?"]
+
+    header = saved({"classVersion": "1", "package": name, "version": "2.0.0"})
+    assert header["type"] == f"{name}.Thing/1.0.0@{name}"
+    assert not {"classVersion", "package"} & header.keys()
+    # The pinned version, and not the newest.
+    assert saved({}, {name: ["1.0.0"]})["type"] == f"{name}.Thing/1.0.0@{name}"
+
+
+@shows("1.2.0 and 1.3.0 of a base class")
+def test_a_class_may_inherit_two_versions(engine: murano_pl.Engine) -> None:
+    loaded = engine.load(f"{LANGUAGE}.inheritance.application.Application")
+    versions = [str(each.version) for each in loaded.type.ancestors() if each.name.endswith("Base")]
+
+    assert versions == ["1.0.0", "2.0.0"]
+
+
+@shows("``Format: MuranoPL/1.3.1``")
+def test_a_format_has_to_be_registered(name: str) -> None:
+    archive = _package(name, "", Format="MuranoPL/1.3.1")
+
+    with (
+        Archive.open(archive) as opened,
+        pytest.raises(InvalidPackage, match=r"1\.3\.1"),
+    ):
+        read_manifest(opened)
+
+
+@shows("``Format`` of a form")
+def test_the_version_of_a_form_is_not_its_format() -> None:
+    problems, warnings = check_form(packages.FORM + b"Format: 2.1\n", "ui.yaml")
+
+    assert problems == []
+    assert ["the section 'Format' is unknown" in str(each) for each in warnings] == [True]
+
+
 # Schemas
+
+
+@shows("A schema without ``classVersion``")
+def test_a_schema_without_a_version_is_of_the_newest(
+    conf: Any, publish_package: Callable[..., None], name: str
+) -> None:
+    publish_package(name, "1.0.0")
+
+    assert tasks.schemas(f"{name}.Thing", "=0").keys() == {""}
+    with pytest.raises(dsl_exceptions.NoPackageForClassFound):
+        tasks.schemas(f"{name}.Thing", "0")
+
+
+@shows("An empty list of methods")
+def test_muranoclient_drops_an_empty_list_of_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[str] = []
+    manager = schemas.SchemaManager(None)
+    monkeypatch.setattr(manager, "_get", requested.append)
+
+    manager.get("org.example.App", [""])
+
+    assert requested == ["/v1/schemas/org.example.App"]
 
 
 @shows("``io.murano.metadata.Position``")

@@ -53,7 +53,7 @@ INVALID = {
         "Format, line 6: 'TOSCA.CSAR/1.1' is unknown"
     ),
     "murano/tests/unit/engine/meta": (
-        "Classes/Mytest.yaml, line 1: 'sys:TestFixture': the namespace prefix 'sys' is not declared"
+        "Classes/Mytest.yaml, line 4: 'sys:TestFixture': the namespace prefix 'sys' is not declared"
     ),
     "murano/tests/unit/packages/mpl_package": (
         "Classes.Class2: there is no file Classes/test.class2"
@@ -206,7 +206,7 @@ def _describe_from_directories(conf: Any, name: str, *folders: pathlib.Path) -> 
     """Load a package by our loader and by Murano's, which must be the same."""
     conf.set_override("load_packages_from", list(map(str, folders)), "engine")
     by_our_loader = describe(name)
-    conf.set_override("packages_service", "murano", "engine")
+    conf.set_override("package_loader", "murano", "engine")
     by_muranos_loader = describe(name)
     assert by_our_loader == by_muranos_loader
     return by_our_loader
@@ -236,5 +236,5 @@ def _refused_by_glare(glare: Any, folder: str, reason: str) -> tuple[pathlib.Pat
     """Return the directory and the name of a package that cannot be published."""
     path = prerequisites.MURANO / folder
     with pytest.raises((InvalidPackage, ksa_exceptions.HttpError), match=re.escape(reason)):
-        publish.publish(glare, [path], public=True)
+        publish.publish(glare, [path], public=False)
     return path, yaml.safe_load((path / "manifest.yaml").read_text())["FullName"]

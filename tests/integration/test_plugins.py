@@ -224,6 +224,9 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
         packages.write(folder / name, content)
 
     assert tasks.call_static("org.test.user.Thing", "sum") == 42
+    # Names of distributions have hyphens. The engine writes such a header into the model.
+    saved = tasks.run({"type": "org.test.ext.Adder/1.4.2@test-adder"}, start=40)
+    assert not saved["action"]["isException"], saved
     with pytest.raises(dsl_exception.MuranoPlException, match=r"provided by engines: 1\.4\.2"):
         tasks.call_static("org.test.old.Thing", "sum")
 

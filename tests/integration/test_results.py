@@ -162,7 +162,7 @@ def run(folder: pathlib.Path, transport_url: str) -> Any:
     """Run an engine whose start fails."""
     configuration = folder / "murano.conf"
     configuration.write_text(
-        f"[DEFAULT]\ntransport_url = {transport_url}\n[engine]\npackages_service = glare\n"
+        f"[DEFAULT]\ntransport_url = {transport_url}\n[engine]\n"
         f"packages_cache = {folder}/cache\n[glare]\nurl = http://127.0.0.1:9494\n"
     )
     command = pathlib.Path(sys.executable).with_name("murano-glare-engine")

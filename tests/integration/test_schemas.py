@@ -70,6 +70,8 @@ _NUMBER_CONDITIONS = st.one_of(
     st.builds(
         str.format, st.sampled_from(["$ = {}", "{} = $"]), _SMALL.filter(lambda n: n not in (0, 1))
     ),
+    st.builds("$ != {}".format, _SMALL | st.sampled_from(["null", "true", "abc"])),
+    st.just("$ = null"),
 )
 _SIZES = st.integers(-1, 4)
 _LENGTH_CONDITIONS = st.one_of(
@@ -77,7 +79,11 @@ _LENGTH_CONDITIONS = st.one_of(
     st.builds("{} {} $.len()".format, _SIZES, st.sampled_from([">", ">=", "<", "<=", "="])),
 )
 _STRING_CONDITIONS = _LENGTH_CONDITIONS | st.sampled_from(
-    ["$ in [a, ab, abc]", "$ in list(null, ab)", "$.matches('^a*b?$')", "$ =~ '[12]'", "$ = ab"]
+    [
+        *("$ in [a, ab, abc]", "$ in list(null, ab)", "$ in set(ab, null, a)"),
+        *("$.matches('^a*b?$')", "regex('^a*b?$').matches($)", "$ =~ '[12]'"),
+        *("$ = ab", "$ = null", "$ != ab", "a != $", "$ != null"),
+    ]
 )
 
 
@@ -347,6 +353,22 @@ def test_a_schema_accepts_what_its_contract_takes(
         ({1: "$.int()", "a": "$.int()"}, [{"a": 1}], [{"1": 1}]),
         ({1: "$.int()", "$.string()": "$"}, [{"1": "a"}], ["a"]),
         (["$.int()", 0, -1], [[], [1, 2]], [["a"]]),
+        ("$.string().check($ in set(b, a))", ["a", "b"], ["c", None]),
+        ("$.check($ in [b, a, b].toSet())", ["a", "b"], ["c", None]),
+        ("$.string().check(regex('^a').matches($))", ["a", "ab"], ["ba", None]),
+        ("$.string().check(regex('^a').matches(($)))", ["a"], ["b"]),
+        ("$.check($ = null)", [None], ["a", 0]),
+        ("$.int().check(null = $)", [None], [1]),
+        ("$.check($ != null)", ["a", 0], [None]),
+        ("$.string().check($ != null)", ["a"], [None]),
+        ("$.string().check($ != 'a')", ["b", None], ["a"]),
+        ("$.check($ != 1)", [2, "1", None], [1, True]),
+        ("$.check($ != a).string()", ["b", None], ["a"]),
+        ("$.check($ != a).notNull()", ["b", 1], ["a", None]),
+        ("$.notNull().check($ != a and $ != b)", ["c"], ["a", "b", None]),
+        ("$.check($ != 5).check($ > 3)", [4, 6], [5, 3, None]),
+        ("$.string()?.check($ != a)", ["b", None], ["a"]),
+        ("$.string().notNull()?.check($ != null)", ["b"], [None]),
         # Not a number, which JSON does not have.
         ("$.int().check($ != float(nan) and $ in [2] and $ < float(inf))", [2], [3]),
     ],
@@ -394,6 +416,12 @@ def _model(name: str, /, **properties: Any) -> dict[str, Any]:
         ("len($.string) > 1 and ($.integer) > 2", {"string": None, "integer": 3}, False),
         ("$.string =~ '^a' and $.string in [ab, null]", {"string": "ab"}, True),
         ("$.string =~ '^a' and $.string in [ab, null]", {"string": None}, False),
+        ("$.string != a and $.string != b", {"string": None}, True),
+        ("$.string != a and $.string != b", {"string": "b"}, False),
+        ("$.host.name != null", {"host": _model("Host", name="a")}, True),
+        ("$.host.name != null", {"host": _model("Host", name=None)}, False),
+        ("$.string = null", {"string": None}, True),
+        ("$.string = null", {"string": "a"}, False),
     ],
 )
 @pytest.mark.parametrize("kind", ["class", "template"])
@@ -423,9 +451,13 @@ def test_a_context_accepts_the_objects_that_a_condition_takes(
         # These are not in the specification.
         "$ = a or $ = b",
         "not $ = a",
-        "$ != a",
         "$.startsWith(a)",
         "len($) in [1, 2]",
+        "len($) != 2",
+        "$ in set($)",
+        "$ = $this.missing()",
+        "regex(a, ignoreCase => true).matches($)",
+        "regex(a).matches($, a)",
         "$ =~ $",
         # JavaScript reads these patterns in another way, and nobody reads the last.
         "$ =~ '(?i)a'",

@@ -21,7 +21,7 @@ from loader.errors import CatalogError
 from tests import packages, processes
 from tests.integration import publish, tasks
 
-_DOCUMENTATION = processes.ROOT / "doc" / "source" / "user" / "testing.rst"
+_DOCUMENTATION = processes.ROOT / "doc" / "source" / "guides" / "authors" / "testing.rst"
 
 _FIXTURE = """\
 Namespaces: {{test: io.murano.test, app: {0}.app, lib: {0}}}

@@ -185,7 +185,7 @@ def test_program_names_the_extra_that_is_missing(run: Run, program: str, extra: 
     done = run("none", program, "--help")
 
     assert done.returncode == 1
-    assert f"glare-murano[{extra}]" in done.stderr
+    assert f"'.[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -220,7 +220,7 @@ def test_sample_of_the_engine_is_valid() -> None:
     sample = configparser.ConfigParser()
     sample.read(_sample("none", "murano.conf"))
 
-    assert sample["engine"]["packages_service"] == "glare"
+    assert sample["engine"]["packages_cache"] == "/var/cache/murano/packages"
 
 
 def test_server_answers(run: Run) -> None:

@@ -15,7 +15,7 @@ from oslo_config import cfg, generator
 
 import loader
 from examples import load
-from glare_murano.package import VersionSpec
+from glare_murano.package import InvalidArchive, VersionSpec
 from loader import config
 from loader.catalogs import glare, options
 from loader.transport import sessions
@@ -23,6 +23,7 @@ from loader.transport.sessions import Scope
 from tests import configuration, packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
+from tests.unit.stored import Stored
 
 pytestmark = pytest.mark.usefixtures("waits")
 
@@ -222,6 +223,49 @@ def test_options_reach_the_catalogues_and_the_fetcher(
     assert [own._client.session.cert, other._client.session.cert] == [pair] * 2
     assert inside._fetcher._workers == 7
     assert inside._plan_seconds == 9
+
+
+@pytest.mark.parametrize("catalog", ["directory", "glare", "murano"])
+def test_an_operator_raises_the_limits_of_packages(
+    server: Faulty, configured: Configured, tmp_path: pathlib.Path, catalog: str
+) -> None:
+    content = packages.files(packages.manifest("org.faulty"))
+    server.archive = packages.zipped({**content, **{f"Resources/{n}": b"" for n in range(10_000)}})
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "large.zip").write_bytes(server.archive)
+
+    def load(**limits: int) -> str:
+        place = {"url": server.url}
+        engine = {
+            "load_packages_from": tmp_path / "packages",
+            # An attempt does not find the archive of an earlier one.
+            "packages_cache": tmp_path / f"cache{limits}",
+        }
+        groups = {"glare": {**place, **_credentials(server)}, "murano": place, "engine": engine}
+        return _loaded(configured(**groups, package_loader={"catalogs": catalog, **limits}))
+
+    with pytest.raises((InvalidArchive, loader.NoSuchPackage)):
+        load()
+    assert "org.faulty 1.0.0" in load(max_archive_entries=20_000)
+
+
+def test_a_download_above_the_operators_limit_is_refused(
+    server: Faulty, configured: Configured
+) -> None:
+    glare = {"url": server.url, **_credentials(server)}
+    conf = configured(glare=glare, package_loader={"catalogs": "glare", "max_archive_size": 100})
+
+    with pytest.raises(InvalidArchive, match=r"the archive of org.faulty 1.0.0.*at most 100 are"):
+        _loaded(conf)
+
+
+def test_a_cache_that_is_not_kept_has_the_operators_limits(configured: Configured) -> None:
+    conf = configured(
+        engine={"enable_packages_cache": False}, package_loader={"max_archive_size": 100}
+    )
+
+    with config.open_cache(conf) as cache, pytest.raises(InvalidArchive, match="at most 100 are"):
+        Stored.named("org.large").take_archive(cache)
 
 
 def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from glare_murano import images, wire
 from glare_murano.package import Archive, read_contents
+from glare_murano.stored_contents import StoredContents
 from tests import packages
 
 NAME = "org.test.db"
@@ -19,7 +20,7 @@ SHA256 = "0" * 64
 def image(**values: Any) -> dict[str, Any]:
     data = packages.package(NAME, "1.2.0", Require={"org.test.log": ">=1,<2"})
     with Archive.open(io.BytesIO(data)) as archive:
-        properties = images.properties(read_contents(archive), SHA256)
+        properties = images.properties(StoredContents.of(read_contents(archive)), SHA256)
     found = {
         "id": images.image_id("demo", NAME, "1.2.0"),
         "name": NAME,
@@ -98,6 +99,13 @@ def test_a_release_is_read_from_its_image() -> None:
         pytest.param({"name": "org.test.other"}, id="renamed"),
         pytest.param({"owner": "other"}, id="another owner"),
         pytest.param({"id": str(uuid.UUID(int=1))}, id="another id"),
+        *(
+            pytest.param(
+                {"owner": None, "id": images.image_id(project, NAME, "1.2.0")},
+                id=f"no owner, with the id of {project!r}",
+            )
+            for project in ("", "None")
+        ),
     ],
 )
 def test_any_other_image_is_not_a_release(values: dict[str, Any]) -> None:

@@ -464,6 +464,21 @@ def test_a_large_conflict_is_reported_briefly(
     assert len(reported) < 5000
 
 
+def test_a_pre_release_that_the_query_excludes_is_not_reported_as_yanked(
+    place: Place, tmp_path: pathlib.Path
+) -> None:
+    for version in ("1.0.0", "2.0.0-rc.1"):
+        place("own", "org.db", version)
+    catalogs = [DirectoryCatalog(tmp_path / "own")]
+
+    wanted = VersionSpec.of(">1")
+    resolved = resolution.resolve(catalogs, Query((("org.db", wanted),), prereleases=False))
+
+    (missing,) = resolved.unsatisfied
+    message = str(resolved.error(missing, catalogs))
+    assert "(available: 1.0.0; yanked or a pre-release: 2.0.0-rc.1)" in message
+
+
 def test_a_missing_pinned_version_is_reported_with_its_chain(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from glare_murano import wire
+from glare_murano.budget import Budget
 from glare_murano.eligibility import Excluded
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import (
@@ -24,6 +25,8 @@ from glare_murano.resolver import (
     Why,
 )
 from glare_murano.wire import Answer, Query, Release
+
+BUDGET = Budget(3600, "")
 
 NAMES = st.lists(st.sampled_from(["org", "Db", "_x", "on", "a1"]), min_size=1, max_size=4).map(
     ".".join
@@ -153,7 +156,7 @@ def test_a_release_is_read_back_as_it_was_written(release: Release) -> None:
 
 @given(QUERIES)
 def test_a_query_is_read_back_as_it_was_written(query: Query) -> None:
-    assert wire.query_from_json(_sent(wire.query_to_json(query))) == query
+    assert wire.query_from_json(_sent(wire.query_to_json(query)), BUDGET) == query
 
 
 @given(ANSWERS, st.lists(WHYS, max_size=3))
@@ -162,7 +165,7 @@ def test_an_answer_is_read_back_as_it_was_written(answer: Answer, whys: list[Why
     assume(len(set(keys)) == len(keys))
     answer = _with_reasons(answer, whys)
 
-    assert wire.answer_from_json(_sent(wire.answer_to_json(answer))) == answer
+    assert wire.answer_from_json(_sent(wire.answer_to_json(answer, BUDGET))) == answer
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     """Describe a package to a server."""
     if FILE not in archive.paths:
         raise InvalidPackage([Problem(Rule.PACKAGE_TYPE_RESULT, FILE, "is missing")])
-    greetings = read_greetings(manifest.full_name, archive.read(FILE, MAX_SIZE))
+    greetings = read_greetings(manifest.fqn, archive.read(FILE, MAX_SIZE))
     return Description(
         classes={name: [BASE] for name in greetings},
         requirements=add_core_library(manifest.document),
@@ -26,7 +26,7 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     )
 
 
-def read_greetings(full_name: str, data: bytes) -> dict[str, str]:
+def read_greetings(fqn: str, data: bytes) -> dict[str, str]:
     """Return FQN of a class -> its greeting."""
     try:
         greetings = yaml.safe_load(data)
@@ -35,7 +35,7 @@ def read_greetings(full_name: str, data: bytes) -> dict[str, str]:
     if not isinstance(greetings, dict) or not greetings:
         message = "expected a mapping of names to greetings"
         raise InvalidPackage([Problem(Rule.PACKAGE_TYPE_RESULT, FILE, message)])
-    return {f"{full_name}.{name}": str(greeting) for name, greeting in greetings.items()}
+    return {f"{fqn}.{name}": str(greeting) for name, greeting in greetings.items()}
 
 
 def add_core_library(document: Mapping[str, Any]) -> dict[str, str | None]:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+import sqlalchemy
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
@@ -17,6 +18,8 @@ from tests.functional.glance.image_client import ImageClient
 _counter = itertools.count()
 
 Catalogs = Callable[..., GlanceCatalog]
+# A connection to Glance's database, and the statements that it has executed.
+Statements = tuple[sqlalchemy.engine.Connection, list[str]]
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +90,14 @@ def core_library(glance: service.Glance) -> str:
 def package_name(glance_project: str) -> str:
     """The name of a package that no other test uses."""
     return f"org.test.{glance_project}"
+
+
+@pytest.fixture
+def statements(glance: service.Glance) -> Iterator[Statements]:
+    """A connection to Glance's database, and the statements that it has executed."""
+    engine = sqlalchemy.create_engine(glance.database)
+    executed: list[str] = []
+    sqlalchemy.event.listen(engine, "before_cursor_execute", lambda *call: executed.append(call[2]))
+    with engine.connect() as connection:
+        yield connection, executed
+    engine.dispose()

@@ -2,18 +2,23 @@
 
 """A filter inside Glance that lets one save of an image, or one deletion, wait for the test.
 
-A deletion waits where Glance has marked the image as deleted, and begins its second transaction.
+A deletion waits where Glance has marked the image as deleted, and begins its second transaction;
+or before it deletes the data; or, as any other request, before Glance reads the image.
 
-Files in the directory of the configuration take turns: ``hold`` is written by the test,
-``held`` by Glance once a change waits, and ``release`` by the test.
+Files in the directory of the configuration take turns: ``hold``, or ``hold-data`` for a deletion
+that is to wait before it deletes the data, or ``hold-get`` for a request that is to wait before
+Glance reads the image, is written by the test, ``held`` by Glance once a change waits, and
+``release`` by the test.
 """
 
+import functools
 import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import glance.db
+from glance import location
 from glance.db.sqlalchemy import api
 
 from tests.functional.glance import trusted_tokens
@@ -24,14 +29,17 @@ def filter_factory(conf: dict[str, str], **options: str) -> Callable[[Any], Any]
     """Return the filter ``trusted_tokens``, for paste.deploy."""
     glance.db.ImageRepo.save = _save
     api.image_destroy = _destroy
+    location.ImageProxy.delete = _delete_data
+    glance.db.ImageRepo.get = _get
     return trusted_tokens.filter_factory(conf, **options)
 
 
-def _later(function: Callable[..., Any]) -> Callable[..., Any]:
+def _later(function: Callable[..., Any], hold: str = "hold") -> Callable[..., Any]:
+    @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         folder = pathlib.Path(os.environ["OS_GLANCE_CONFIG_DIR"])
-        if (folder / "hold").exists():
-            (folder / "hold").rename(folder / "held")
+        if (folder / hold).exists():
+            (folder / hold).rename(folder / "held")
             wait_until((folder / "release").exists, "the test")
         return function(*arguments, **options)
 
@@ -39,3 +47,5 @@ def _later(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _save, _destroy = _later(glance.db.ImageRepo.save), _later(api.image_destroy)
+_delete_data = _later(location.ImageProxy.delete, "hold-data")
+_get = _later(glance.db.ImageRepo.get, "hold-get")

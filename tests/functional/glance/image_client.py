@@ -141,10 +141,13 @@ class ImageClient:
         """Send a dependency query."""
         return self.query(wire.DEPENDENCIES_PATH, **body)
 
+    def read(self, path: str, parameters: Any = ()) -> requests.Response:
+        """Send a request with parameters to the API of packages."""
+        return validated(self.request("GET", path, params=parameters))
+
     def subclasses(self, class_name: str, **parameters: Any) -> requests.Response:
         """List subclasses."""
-        parameters = {"class": class_name, **parameters}
-        return validated(self.request("GET", wire.SUBCLASSES_PATH, params=parameters))
+        return self.read(wire.SUBCLASSES_PATH, {"class": class_name, **parameters})
 
     def lost(self, *packages: tuple[str, str]) -> list[tuple[str, str]]:
         """Return which names and versions cannot be published again."""

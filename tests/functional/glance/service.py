@@ -89,21 +89,23 @@ config_file = {folder}/{paste}
 """
 
 # The application takes the command line for its own.
-# A transaction in SQLite fails at once if it reads, and then writes while another one does:
-# Glance's import is lost so, with no word in its log. If each locks the database as it
-# begins, one waits for the other.
-_SERVER = """\
+PLAIN_SERVER = """\
 import sys
-import sqlalchemy
 import waitress
-from sqlalchemy import event
-@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute", retval=True)
-def lock_at_once(connection, cursor, statement, parameters, context, many):
-    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 port = sys.argv.pop()
 from glance.wsgi.api import application
 waitress.serve(application, host="127.0.0.1", port=port, threads=8)
 """
+# A transaction in SQLite fails at once if it reads, and then writes while another one does:
+# many of Glance's own requests and imports would fail so. If each locks the database as it
+# begins, one waits for the other.
+_SERVER = f"""\
+import sqlalchemy
+from sqlalchemy import event
+@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute", retval=True)
+def lock_at_once(connection, cursor, statement, parameters, context, many):
+    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
+{PLAIN_SERVER}"""
 
 # Starts with the configuration of each directory, as WSGI servers do, and writes the error there.
 _STARTS = """\
@@ -134,22 +136,41 @@ Database = Callable[[pathlib.Path], contextlib.AbstractContextManager[str]]
 
 
 class Process:
-    """A process of Glance, which can be killed and started again."""
+    """A process of Glance, which can be killed and started again.
 
-    def __init__(self, etc: pathlib.Path, port: int, output: pathlib.Path) -> None:
+    :ivar pid: its number, once it runs.
+    """
+
+    def __init__(
+        self, etc: pathlib.Path, port: int, output: pathlib.Path, server: str = _SERVER
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self._etc, self._port, self._output = etc, port, output
+        self._etc, self._port, self._output, self._server = etc, port, output, server
         self._stack = contextlib.ExitStack()
+        self.pid = 0
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = (prerequisites.glance() / "python", "-W", "ignore", "-c", _SERVER, self._port)
+        command = (
+            prerequisites.glance() / "python",
+            "-W",
+            "ignore",
+            "-c",
+            self._server,
+            self._port,
+        )
         environment = {
             "OS_GLANCE_CONFIG_DIR": str(self._etc),
             "PYTHONPATH": str(processes.ROOT),
         }
         running = processes.listening(command, self._port, self._output, environment)
-        self._stack.enter_context(running)
+        self.pid = self._stack.enter_context(running).pid
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that it has taken so far."""
+        # The fields after the name of the program, which may have blanks; see proc(5).
+        stat = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
         """Kill it with all that it has started."""
@@ -203,6 +224,7 @@ def running(
     options: str = "",
     shares_url: bool = False,
     change: Change = lambda _: None,
+    server: str = _SERVER,
 ) -> Iterator[Glance]:
     """Run it, with all that it keeps in a folder.
 
@@ -211,6 +233,7 @@ def running(
     :param options: of the group ``[DEFAULT]``, beside those of the tests.
     :param shares_url: whether all processes have the same URL for requests to one another.
     :param change: changes the configuration files in a folder before a process starts.
+    :param server: the program of a process.
     """
     prerequisites.glance()
     for name in ("images", "staging", "tasks"):
@@ -228,7 +251,7 @@ def running(
         else:
             manage(folder / f"etc-{ports[0]}", "db", "sync")
         started = tuple(
-            Process(folder / f"etc-{port}", port, folder / f"{port}.out") for port in ports
+            Process(folder / f"etc-{port}", port, folder / f"{port}.out", server) for port in ports
         )
         for process in started:
             stack.callback(process.kill)

@@ -15,6 +15,7 @@ import sqlalchemy
 
 from glare_murano import images
 from glare_murano.package import Archive, Contents, read_contents
+from glare_murano.stored_contents import StoredContents
 from tests.functional.glance.service import Glance
 
 PUBLISHED_AT = "2026-01-01T00:00:00Z"
@@ -52,7 +53,7 @@ class Package:
     def id(self) -> str:
         """The id of the image."""
         manifest = self.contents.manifest
-        return images.image_id(self.owner, manifest.full_name, manifest.version)
+        return images.image_id(self.owner, manifest.fqn, manifest.version)
 
 
 def package(archive: bytes, owner: str, visibility: str = "private", **others: Any) -> Package:
@@ -134,7 +135,7 @@ def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]
     digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()
     image = {
         "id": package.id,
-        "name": package.contents.manifest.full_name,
+        "name": package.contents.manifest.fqn,
         "owner": package.owner,
         "visibility": package.visibility,
         "status": "active",
@@ -152,7 +153,7 @@ def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]
         **package.changed,
     }
     properties = {
-        **images.properties(package.contents, digest),
+        **images.properties(StoredContents.of(package.contents), digest),
         images.PUBLISHED: PUBLISHED_AT,
         **package.properties,
     }

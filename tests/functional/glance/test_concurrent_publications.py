@@ -5,6 +5,7 @@
 import concurrent.futures
 import itertools
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import requests
 import sqlalchemy
 
 from glare_murano import images as form
+from glare_murano import wire
 from tests import packages
 from tests.functional import databases
 from tests.functional.glance import service, stored
@@ -109,6 +111,51 @@ def test_a_yank_reads_the_package_again_after_its_lock(site: service.Glance, fqn
     assert refused.status_code == 409
     assert "its name or its project has changed" in refused.text
     assert form.YANKED not in client.show(image_id)
+
+
+def test_a_publication_does_not_wait_for_ever(site: service.Glance, fqn: str) -> None:
+    image_id = _stored(site, fqn, "patient")
+    (client,) = _clients(site, "patient", "member,reader", 1)
+    engine = sqlalchemy.create_engine(site.database)
+
+    with engine.begin() as connection:
+        lock = sqlalchemy.text("SELECT id FROM images WHERE id = :id FOR UPDATE")
+        connection.execute(lock, {"id": image_id})
+        start = time.monotonic()
+        refused = client.publications(image_id, visibility="private")
+        seconds = time.monotonic() - start
+    engine.dispose()
+
+    assert refused.status_code == 409
+    assert "other requests are changing these packages; try again" in refused.text
+    # MariaDB's own limit is 50 seconds; PostgreSQL has none.
+    assert seconds < 40
+    assert client.publications(image_id, visibility="private").ok
+
+
+def test_a_draft_is_deleted_although_its_import_ends_meanwhile(
+    site: service.Glance, fqn: str
+) -> None:
+    data = packages.package(fqn, Require={"io.murano": "*"})
+    lock = {"os_glance_import_task": str(uuid.uuid4())}
+    importing = {"status": "importing"}
+    draft = stored.package(data, "importers", changed=importing, properties={**UNPUBLISHED, **lock})
+    stored.store(site, [draft])
+    (client,) = _clients(site, "importers", "member,reader", 1)
+    unlocking = sqlalchemy.text("DELETE FROM image_properties WHERE value = :lock")
+    engine = sqlalchemy.create_engine(site.database)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with engine.begin() as connection:
+            connection.execute(unlocking, {"lock": lock["os_glance_import_task"]})
+            deletion = pool.submit(client.delete, draft.id)
+            # The deletion has read the property, and waits for the lock.
+            assert not concurrent.futures.wait([deletion], timeout=2).done
+        deleted = deletion.result()
+    engine.dispose()
+
+    assert deleted.status_code == 204, deleted.text
+    assert stored.count_rows(site, draft.id) == {}
 
 
 def test_packages_of_a_cycle_are_seen_together_or_not_at_all(
@@ -303,9 +350,9 @@ def test_a_draft_is_either_published_or_deleted_without_a_trace(
         [lambda: other.publications(draft.id), lambda: client.delete(draft.id)]
     )
 
-    # The publication may be first, too late, or between the deletion of the data and of the rows.
+    # The publication may be first, too late, or during the deletion.
     assert published.status_code in (200, 404, 409)
-    assert ("has lost its archive" in published.text) is (published.status_code == 409)
+    assert ("another request is deleting" in published.text) is (published.status_code == 409)
     assert deleted.status_code == 204, deleted.text
     is_kept = published.status_code == 200
     assert client.lost((name, "1.0.0")) == [(name, "1.0.0")] * is_kept
@@ -330,12 +377,82 @@ def test_a_package_is_not_found_by_its_id_in_capitals(site: service.Glance, fqn:
         client.put(draft.upper(), b"data"),
     ):
         assert refused.status_code == 404
+    # The answer does not show whether somebody else's package exists.
+    stranger = ImageClient(site.url, "user:strangers:member,reader")
+    missing = stranger.id_of(f"{fqn}.missing", "1.0.0").upper()
+    hidden, nothing = (
+        stranger.request("GET", f"/v2/images/{id_}") for id_ in (rows[0].id.upper(), missing)
+    )
+    assert (hidden.status_code, hidden.headers["Content-Type"]) == (404, "application/json")
+    assert hidden.text.replace(rows[0].id.upper(), missing) == nothing.text
     assert form.is_release(client.show(rows[0].id))
     assert not (site.staging / draft.upper()).exists()
     # Any other image is found as Glance finds it.
     is_found = site.database.startswith("mysql")
     found = client.request("GET", f"/v2/images/{machine.upper()}").status_code
     assert found == (200 if is_found else 404)
+
+
+@pytest.mark.parametrize("project", ["Neighbour", "neighb\u00f6ur", "neighbour"])
+def test_projects_are_compared_by_case_and_accents(
+    site: service.Glance, fqn: str, project: str
+) -> None:
+    """The package of a project and one that is shared with it, for projects with similar ids."""
+    own, shared = (
+        stored.package(
+            packages.package(f"{fqn}.{owner}", Require={"io.murano": "*"}),
+            owner,
+            visibility,
+            members=members,
+        )
+        for owner, visibility, members in (
+            ("neighbour", "private", {}),
+            ("owner", "shared", {"neighbour": "accepted"}),
+        )
+    )
+    stored.store(site, [own, shared])
+    client = ImageClient(site.url, f"user:{project}:member,reader".encode().decode("latin-1"))
+    names = [f"{fqn}.{owner}" for owner in ("neighbour", "owner")]
+    is_same = project == "neighbour"
+
+    found = client.resolve(requirements=dict.fromkeys(names, "1")).json()["releases"]
+    classes = [{"class": f"{name}.Thing", "version": "*"} for name in names]
+    defined = client.resolve(objects=classes).json()
+    closures = [client.resolve(package=each.id).status_code for each in (own, shared)]
+    archives = client.query(wire.ARCHIVES_PATH, artifacts=[own.id, shared.id])
+    yanks = [client.yank(each.id, "a reason").status_code for each in (own, shared)]
+
+    expected = names if is_same else []
+    assert sorted({each["name"] for each in found} - {"io.murano"}) == expected
+    assert sorted({each["name"] for each in defined["releases"]} - {"io.murano"}) == expected
+    assert closures == [200 if is_same else 404] * 2
+    assert all((each.id.encode() in archives.content) is is_same for each in (own, shared))
+    assert yanks == ([200, 403] if is_same else [404, 404])
+
+
+def test_an_id_with_nul_is_refused(site: service.Glance, fqn: str) -> None:
+    client, _ = _clients(site, "nul", "member,reader", 2)
+    draft = client.create(fqn).json()["id"]
+    data = {"data": b"x", "headers": {"Content-Type": "application/octet-stream"}}
+
+    answers = [
+        client.request("GET", f"/v2/images/{draft}%00"),
+        client.request("DELETE", "/v2/images/%00"),
+        client.set(f"{draft}%00", "note", "a", "add"),
+        client.request("POST", f"/v2/images/{draft}%00/actions/deactivate"),
+        client.request("PUT", f"/v2/images/{draft}%00/stage", **data),
+        client.start_import(f"{draft}%00"),
+        client.request("DELETE", f"/v2/images/{draft}/members/%00"),
+        client.request("GET", f"/v2/images?marker={draft}%00"),
+        client.request("GET", "/v2/tasks/%00"),
+        client.create(fqn, id="\0"),
+        client.resolve(package="\0"),
+        client.publications("\0"),
+        client.yank("\0", "a reason"),
+    ]
+
+    assert {answer.status_code for answer in answers} == {400}
+    assert "the URL contains the character NUL" in answers[0].json()["error"]["message"]
 
 
 def _delete_property(site: service.Glance, image_id: str, name: str) -> None:

@@ -2,23 +2,28 @@
 
 """Imports that fail for want of space, and imports into several stores."""
 
+import contextlib
 import io
 import json
+import os
 import pathlib
 import random
 import re
+import sqlite3
+import time
 import uuid
 from collections.abc import Iterator
 
 import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
+from sqlalchemy.engine import make_url
 
 from glare_murano import images as form
 from glare_murano.package import Version
 from loader import errors
 from loader.catalogs.glance import GlanceRepository
-from tests import packages
+from tests import packages, processes
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
@@ -62,6 +67,56 @@ def _audited(glance: service.Glance, image_id: str) -> list[tuple[str, str]]:
     ]
 
 
+def _execute(glance: service.Glance, statement: str) -> None:
+    with contextlib.closing(_connect(glance)) as connection:
+        connection.execute(statement)
+
+
+def _connect(glance: service.Glance) -> sqlite3.Connection:
+    path = str(make_url(glance.database).database)
+    return sqlite3.connect(path, isolation_level=None, timeout=30)
+
+
+def test_an_import_waits_for_a_locked_sqlite(
+    images: ImageClient, package_name: str, tmp_path: pathlib.Path
+) -> None:
+    data = packages.package(package_name)
+    with service.running(tmp_path, server=service.PLAIN_SERVER) as glance:
+        client = ImageClient(glance.url, images.token)
+        draft = client.create(package_name).json()["id"]
+        assert client.put(draft, data).status_code == 204
+        # The plug-in waits for the data.
+        (glance.staging / draft).unlink()
+        os.mkfifo(glance.staging / draft)
+        assert client.start_import(draft).status_code == 202
+        with (
+            (glance.staging / draft).open("wb") as staged,
+            contextlib.closing(_connect(glance)) as connection,
+        ):
+            connection.execute("BEGIN IMMEDIATE")
+            staged.write(data)
+            staged.close()
+            time.sleep(2)
+            connection.execute("COMMIT")
+
+        assert client.wait(draft)["status"] == "active"
+
+
+def test_the_error_of_a_task_that_never_begins_is_logged(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    draft = images.create(package_name).json()["id"]
+    assert images.put(draft, packages.package(package_name)).status_code == 204
+    locked = "BEGIN SELECT RAISE(ABORT, 'database is locked'); END"
+    _execute(glance, f"CREATE TRIGGER locked BEFORE UPDATE ON tasks {locked}")
+
+    try:
+        assert images.start_import(draft).status_code == 202
+        processes.wait_until(lambda: "(api_image_import) has failed" in glance.log(), "the log", 20)
+    finally:
+        _execute(glance, "DROP TRIGGER locked")
+
+
 def test_a_publisher_tries_again_after_a_full_quota(
     glance: service.Glance, images: ImageClient
 ) -> None:
@@ -74,7 +129,7 @@ def test_a_publisher_tries_again_after_a_full_quota(
     with pytest.raises(errors.CatalogError, match="see the log of the service"):
         repository.upload(draft, io.BytesIO(DATA), len(DATA))
 
-    assert "will exceed the limit" in glance.log()
+    assert re.search("ERROR .*taskflow_executor .*will exceed the limit", glance.log())
     # The package was accepted, and not stored.
     assert _audited(glance, draft.id) == [
         ("success", ""),

@@ -138,7 +138,7 @@ def test_a_refused_change_begins_with_the_package_and_the_reason(
 
     assert refused("deactivate", f"{fqn}.db").startswith(
         f"cannot deactivate {fqn}.db 1.2.0: only {fqn}.db 1.2.0 satisfies requirements of active "
-        f"packages: {fqn} 1.0.0 ({fqn}.db >=1,<2), {fqn} 1.1.0 ({fqn}.db >=1,<2); upload another"
+        f"packages: {fqn} 1.0.0 ({fqn}.db >=1,<2), {fqn} 1.1.0 ({fqn}.db >=1,<2); delete or"
     )
     # Reasons of Glance's own.
     protected = images.id_of(fqn, "1.0.0")

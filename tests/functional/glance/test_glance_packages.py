@@ -4,6 +4,7 @@
 
 import io
 import random
+from typing import Any
 
 import pytest
 from keystoneauth1 import session as ksa_session
@@ -13,9 +14,9 @@ from glare_murano import images as form
 from glare_murano import wire
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
+from glare_murano.selection import CHOICES, CONDITIONS, Selection
 from loader import errors
 from loader.catalogs.glance import GlanceRepository
-from loader.catalogs.stored_package import Selection
 from loader.references import PackageReference
 from tests import packages
 from tests.functional.glance import stored
@@ -39,8 +40,10 @@ def fqn(glance_project: str) -> str:
     return f"org.{glance_project}.db"
 
 
-def _listed(repository: GlanceRepository, **conditions: object) -> list[str]:
-    found = repository.packages(Selection(**conditions))  # type: ignore[arg-type]
+def _listed(repository: GlanceRepository, **conditions: Any) -> list[str]:
+    values = {name: [value] for name, value in conditions.items() if name in CONDITIONS}
+    others: Any = {name: value for name, value in conditions.items() if name not in CONDITIONS}
+    found = repository.packages(Selection({"status": CHOICES["status"], **values}, **others))
     return [f"{package} {package.status}" for package in found]
 
 
@@ -60,8 +63,11 @@ def test_a_draft_is_uploaded_and_does_not_count_yet(
     assert done.size == len(archive)
     assert done.fields["class_definitions"] == [f"{fqn}.Thing"]
     assert b"".join(repository.download(done)) == archive
-    assert list(repository.named([fqn])) == [done] == repository.find(PackageReference(fqn))
-    assert _listed(repository, pattern=f"{fqn}*") == [f"{fqn} 1.0.0 drafted"]
+    for (found,) in (list(repository.named([fqn])), repository.find(PackageReference(fqn))):
+        assert (found.id, found.status, found.digest) == (done.id, "drafted", done.digest)
+        read = {name: value for name, value in done.fields.items() if value}
+        assert read.items() <= found.fields.items()
+    assert _listed(repository, name=f"{fqn}*") == [f"{fqn} 1.0.0 drafted"]
 
 
 def test_the_archive_is_downloaded_once_for_all_files(
@@ -114,7 +120,8 @@ def test_many_subclasses_are_searched_once(
     }
     stored.store(glance, [stored.package(packages.zipped(content), glance_project)])
 
-    assert repository.subclasses(f"{fqn}.Base") == {PackageVersion(fqn, V1)}
+    (found,) = repository.packages(Selection(subclass_of=f"{fqn}.Base"))
+    assert found.key == PackageVersion(fqn, V1)
     assert repository._client._counters.requests == 1
 
 
@@ -224,17 +231,15 @@ def test_packages_are_found_by_their_fields(
     )
     pattern = f"{fqn}*"
 
-    assert _listed(repository, pattern=pattern, yanked=False, newest=True) == [
+    assert _listed(repository, name=pattern, yanked=False, distinct="name") == [
         f"{fqn} 1.10.0 active"
     ]
-    assert _listed(repository, pattern=fqn, yanked=True) == [f"{fqn} 2.0.0 active"]
-    assert _listed(repository, values={"tags": "fast"}) == [f"{fqn} 1.10.0 active"]
-    assert _listed(repository, values={"class_definitions": f"{fqn}.Thing"}) == [
+    assert _listed(repository, name=fqn, yanked=True) == [f"{fqn} 2.0.0 active"]
+    assert _listed(repository, tags="fast") == [f"{fqn} 1.10.0 active"]
+    assert _listed(repository, class_definitions=f"{fqn}.Thing") == [
         f"{fqn} {version} active" for version in ("2.0.0", "1.10.0", "1.2.0")
     ]
-    assert _listed(repository, values={"requirements": "org.nothing"}) == []
-    with pytest.raises(errors.CatalogError, match="cannot sort by 'size'"):
-        repository.packages(sort="size")
+    assert _listed(repository, requirements="org.nothing") == []
 
 
 def test_a_package_of_another_project_is_not_found(

@@ -11,7 +11,7 @@ from glare_murano.glance.configuration import ETC
 from tests import prerequisites, processes
 from tests.functional.glance.image_client import ImageClient
 
-PAGE = processes.ROOT / "doc" / "source" / "install" / "glance.rst"
+PAGE = processes.ROOT / "doc" / "source" / "guides" / "operators" / "glance.rst"
 
 
 def _section(title: str) -> str:

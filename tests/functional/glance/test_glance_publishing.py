@@ -55,7 +55,7 @@ def test_packages_that_require_each_other_are_published_and_loaded(
 ) -> None:
     done = command.ok("package", "publish", folder, "-f", "json")
     assert [row["Result"] for row in done.json()] == ["published", "published"]
-    assert {f"sent {fqn} 1.0.0", f"sent {fqn}.db 1.0.0"} <= set(done.err.splitlines())
+    assert {f"uploaded {fqn} 1.0.0", f"uploaded {fqn}.db 1.0.0"} <= set(done.err.splitlines())
 
     again = command.json("package", "publish", folder)
     assert {row["Result"] for row in again} == {"skipped, was published before"}

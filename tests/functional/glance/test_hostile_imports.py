@@ -16,11 +16,11 @@ from tests.hostile import cases
 from tests.hostile.cases import CASES, HARMLESS, Case
 from tests.hostile.test_refused import LONGEST_TEXT
 
-# In the sample, some that need no limits of their own; tests/hostile reads them all.
-_USUAL = [case for case in CASES if case.limits == Limits()]
+# In the sample, some that need no options of their own; tests/hostile reads them all.
+_USUAL = [case for case in CASES if case.limits == Limits() and case not in cases.FORMS]
 SENT = CASES if effort.FULL else list({case.rule: case for case in _USUAL}.values())[::6]
 
-_OPTIONS = {
+_LIMITS = {
     "archive_size": "max_archive_size",
     "unpacked_size": "max_unpacked_size",
     "entries": "max_archive_entries",
@@ -31,36 +31,43 @@ _OPTIONS = {
 @pytest.fixture(scope="module")
 def limited(
     tmp_path_factory: pytest.TempPathFactory, glance: service.Glance
-) -> Iterator[Callable[[Limits], service.Glance]]:
-    """A Glance with the limits of a case, started anew for other limits."""
-    running: dict[Limits, service.Glance] = {Limits(): glance}
+) -> Iterator[Callable[[str], service.Glance]]:
+    """A Glance with the options of a case, started again for other options."""
+    running = {"": glance}
     started = []
 
-    def start(limits: Limits) -> service.Glance:
-        if limits not in running:
+    def start(options: str) -> service.Glance:
+        if options not in running:
             context = service.running(
-                tmp_path_factory.mktemp("limited"), change=lambda etc: _limit(etc, limits)
+                tmp_path_factory.mktemp("limited"), change=lambda etc: _write(etc, options)
             )
-            running[limits] = context.__enter__()
+            running[options] = context.__enter__()
             started.append(context)
-        return running[limits]
+        return running[options]
 
     yield start
     for context in started:
         context.__exit__(None, None, None)
 
 
-def _limit(etc: pathlib.Path, limits: Limits) -> None:
-    options = (f"{name} = {getattr(limits, limit)}\n" for limit, name in _OPTIONS.items())
+def _options(case: Case) -> str:
+    """Return the options with which a package is refused; empty for the defaults."""
+    limits = [f"{name} = {getattr(case.limits, limit)}\n" for limit, name in _LIMITS.items()]
+    return "".join(
+        [*limits * (case.limits != Limits()), "check_forms = enforce\n" * (case in cases.FORMS)]
+    )
+
+
+def _write(etc: pathlib.Path, options: str) -> None:
     with (etc / "glance-image-import.conf").open("a") as conf:
-        conf.write("\n[murano_packages]\n" + "".join(options))
+        conf.write(f"\n[murano_packages]\n{options}")
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in SENT])
 def test_is_refused(
-    limited: Callable[[Limits], service.Glance], images: ImageClient, case: Case
+    limited: Callable[[str], service.Glance], images: ImageClient, case: Case
 ) -> None:
-    glance = limited(case.limits)
+    glance = limited(_options(case))
     owner = ImageClient(glance.url, images.token)
     created = owner.create(cases.NAME, cases.VERSION).json()
 
@@ -74,7 +81,7 @@ def test_is_refused(
     assert list(glance.staging.iterdir()) == []
     assert not (glance.folder / "images" / created["id"]).exists()
 
-    if case.limits == Limits():
+    if not _options(case):
         assert owner.imported(created["id"], cases.good())["status"] == "active"
 
 

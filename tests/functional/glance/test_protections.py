@@ -292,6 +292,18 @@ def test_a_package_has_the_id_of_its_owner_name_and_version(
     assert images.create(NAME).status_code == 409
 
 
+def test_a_package_belongs_to_a_project(image_admin: ImageClient, images_of: Any) -> None:
+    """Else its id would follow from no owner, in one way here and in another there."""
+    without = images_of("", "admin,member,reader")
+
+    for client, owner in ((image_admin, None), (image_admin, ""), (without, None)):
+        for project in ("", "None"):
+            id_ = form.image_id(project, NAME, "1.0.0")
+            refused = client.create(NAME, id=id_, owner=owner)
+            assert refused.status_code == 403, refused.text
+            assert "a package belongs to a project" in refused.json()["error"]["message"]
+
+
 def test_a_hidden_image_is_like_a_missing_one_as_the_marker_of_a_list(
     images: ImageClient, images_of: Any, release: dict[str, Any], draft: str, other: str
 ) -> None:

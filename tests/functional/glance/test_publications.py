@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from glare_murano import images as form
+from glare_murano import wire
 from tests import packages
 from tests.functional.client import message
 from tests.functional.glance import service, stored
@@ -56,6 +57,23 @@ def test_a_package_counts_from_its_publication(images: ImageClient, package_name
     assert _changed(images.publications(draft)) == [("active", "private", [])]
 
 
+def test_a_base_class_is_in_a_required_package(images: ImageClient, package_name: str) -> None:
+    library, app = f"{package_name}.library", f"{package_name}.app"
+    ids = [images.draft(library)]
+    for number, require in enumerate(({}, {library: "1"})):
+        name = f"{app}{number}"
+        data = packages.extending(name, f"{library}.Thing", Require=require)
+        ids.append(images.publish_draft(name, "1.0.0", data)["id"])
+
+    assert images.publications(ids[0], ids[2]).status_code == 200
+    refused = images.publications(ids[1])
+    assert refused.status_code == 409
+    assert message(refused) == (
+        f"no visible package that {app}0 1.0.0 requires has these base classes: {library}.Thing "
+        f"(of {app}0.Thing); add their packages to Require [requirement-missing]"
+    )
+
+
 def test_packages_of_a_cycle_are_published_together(
     images: ImageClient, image_admin: ImageClient, package_name: str
 ) -> None:
@@ -65,12 +83,13 @@ def test_packages_of_a_cycle_are_published_together(
         for name, required in zip(names, [*names[1:], names[0]], strict=True)
     ]
 
-    # Drafts of the same project satisfy requirements, but not among public packages.
     refused = image_admin.publications(*ids[:2], visibility="public")
     published = image_admin.publications(*ids, visibility="public")
 
     assert refused.status_code == 409
-    assert f"{names[2]} in the range 1 (missing, or not public)" in message(refused)
+    for line, rule in zip(message(refused).splitlines(), ("missing", "private"), strict=True):
+        assert f"{names[2]} in the range 1 (drafts: 1.0.0); a draft counts only in the" in line
+        assert line.endswith(f"[requirement-{rule}]")
     assert _changed(published) == [("active", "public", ["activate", "publish"])] * 3
     assert _found(image_admin, names[0]) == ["1.0.0"]
 
@@ -90,7 +109,7 @@ def test_all_problems_are_named_and_nothing_is_changed(
         f"Image with id={other} not found.",
         f"{package_name}.empty ({empty}) has no archive yet; upload it first",
         f"no visible package satisfies these requirements of {package_name}.lone 1.0.0: "
-        f"{package_name}.missing in the range >=2 (missing, or not visible); upload them first, "
+        f"{package_name}.missing in the range >=2 (missing, or not visible); publish them first, "
         "or change the ranges; if engines provide one as an extension plug-in, the operator "
         "names it in the option provided_packages [requirement-missing]",
     ]
@@ -362,7 +381,7 @@ def test_a_package_stays_shared_while_members_depend_on_it(shared: Shared, visib
     assert shared.owner.set(shared.id, "visibility", visibility).status_code == 200
 
 
-@pytest.mark.parametrize("suffix", ["", "/", "?_method=DELETE"])
+@pytest.mark.parametrize("suffix", ["", "?_method=DELETE"])
 def test_a_member_stays_while_its_packages_depend_on_the_shared_one(
     shared: Shared, suffix: str
 ) -> None:
@@ -434,12 +453,18 @@ def test_a_public_package_becomes_shared_with_the_projects_that_need_it(
 
 @pytest.fixture(scope="module")
 def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
-    """A Glance whose members may delete and deactivate images, but not change them."""
+    """A Glance whose members may delete and deactivate images, but not change them.
+
+    Nobody but an administrator is shown the images of other projects.
+    """
 
     def restrict(etc: pathlib.Path) -> None:
         (etc / "policy.d").mkdir()
-        rule = '"modify_image": "rule:context_is_admin"\n'
-        (etc / "policy.d" / "restricted.yaml").write_text(rule)
+        rules = (
+            '"modify_image": "rule:context_is_admin"\n'
+            '"get_image": "rule:context_is_admin or project_id:%(project_id)s"\n'
+        )
+        (etc / "policy.d" / "restricted.yaml").write_text(rules)
 
     folder = tmp_path_factory.mktemp("restricted")
     with service.running(folder, change=restrict) as running:
@@ -472,6 +497,33 @@ def test_a_request_is_checked_by_the_policy_of_its_own(
     assert "[requirement-missing]" in refused.text
     assert client.delete(requiring.id).status_code == 204
     assert client.delete(required.id).status_code == 204
+
+
+def test_packages_that_the_policy_hides_are_not_listed(
+    restricted: service.Glance, package_name: str
+) -> None:
+    client = ImageClient(restricted.url, f"user:{package_name}:member,reader")
+    admin = ImageClient(restricted.url, "user:admin:admin,member,reader")
+    names = [f"{package_name}.{letter}" for letter in "abcde"]
+    own = {names[0], names[4]}
+    stored.store(
+        restricted,
+        [
+            stored.package(packages.package(name), client.project if name in own else "other", v)
+            for name, v in zip(names, ["private", *["public"] * 3, "private"], strict=True)
+        ],
+    )
+    query = [("name", f"{package_name}.*"), ("limit", "1")]
+
+    answer = client.read(wire.PACKAGES_PATH, query).json()
+    (first,), following = answer["packages"], answer["next"]
+    answer = client.read(following).json()
+
+    # Neither the packages nor the markers show what is hidden.
+    assert [first["name"], *(each["name"] for each in answer["packages"])] == sorted(own)
+    assert not [name for name in names[1:4] if name in following]
+    assert "next" not in answer
+    assert len(admin.read(wire.PACKAGES_PATH, query[:1]).json()["packages"]) == len(names)
 
 
 def test_a_package_becomes_public_by_glance_if_its_requirements_are(
@@ -564,6 +616,12 @@ def test_versions_need_no_token_and_packages_do(images: ImageClient) -> None:
 
     found = requests.get(url, timeout=60).json()["versions"]
     assert found[0]["links"][0]["href"] == f"{url}/v1/"
-    assert requests.get(f"{url}/v1/", timeout=60).json()["version"]["id"] == "v1"
+    version = requests.get(f"{url}/v1/", timeout=60).json()["version"]
+    assert version["id"] == "v1"
+    assert version["checks"] == {
+        "check_forms": "warn",
+        "check_public_requirements": "enforce",
+        "check_requirements": "enforce",
+    }
     refused = requests.post(f"{url}/v1/dependencies", json={}, timeout=60)
     assert (refused.status_code, refused.json()["code"]) == (401, 401)

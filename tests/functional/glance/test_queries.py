@@ -5,13 +5,13 @@
 import io
 import itertools
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import sqlalchemy
 
 from glare_murano import images as form
+from glare_murano.budget import Budget
 from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.package import VersionSpec
 from glare_murano.resolver import plan
@@ -20,10 +20,12 @@ from glare_murano.service.source import METADATA_CACHE, CatalogSource
 from glare_murano.wire import ARCHIVES_PATH, Query
 from tests import packages
 from tests.functional.glance import stored
+from tests.functional.glance.conftest import Statements
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 
 Clients = Callable[..., ImageClient]
+BUDGET = Budget(3600, "")
 
 # The case -> how another project keeps the package, and who finds it by name, and by id:
 # the test's project (P), an administrator (A).
@@ -211,7 +213,7 @@ def test_a_package_that_cannot_be_read_is_left_out(
     stored.store(glance, [good, bad, requiring])
 
     for query in (
-        {"requirements": {requiring.contents.manifest.full_name: "1"}},
+        {"requirements": {requiring.contents.manifest.fqn: "1"}},
         {"objects": [{"class": f"{package_name}.Thing", "version": "*"}]},
     ):
         answer = images.resolve(**query).json()
@@ -249,21 +251,10 @@ def test_requirements_that_cannot_be_read_are_not_published(
     assert f"{form.REQUIREMENTS} is not valid JSON" in refused.text
 
 
-@pytest.fixture
-def statements(glance: Glance) -> Iterator[tuple[sqlalchemy.engine.Connection, list[str]]]:
-    """A connection to Glance's database, and the statements that it has executed."""
-    engine = sqlalchemy.create_engine(glance.database)
-    executed: list[str] = []
-    sqlalchemy.event.listen(engine, "before_cursor_execute", lambda *call: executed.append(call[2]))
-    with engine.connect() as connection:
-        yield connection, executed
-    engine.dispose()
-
-
 @pytest.mark.parametrize("count", [1, 20, 100])
 def test_the_packages_of_classes_are_looked_up_and_no_others(
     glance: Glance,
-    statements: tuple[sqlalchemy.engine.Connection, list[str]],
+    statements: Statements,
     glance_project: str,
     count: int,
 ) -> None:
@@ -271,17 +262,19 @@ def test_the_packages_of_classes_are_looked_up_and_no_others(
     fqns = [f"org.{glance_project}.n{number}" for number in range(40)]
     rows = [stored.package(packages.package(fqn), glance_project) for fqn in fqns]
     stored.store(glance, rows)
-    database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False))
+    database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False), BUDGET)
     wanted = {f"{fqns[0]}.Thing", *(f"org.none.n{number}.Thing" for number in range(1, count))}
 
     assert list(database.find_defining(wanted)) == [(f"{fqns[0]}.Thing", rows[0].id)]
-    _, looked_up = executed
+    *searches, looked_up = executed
+    # Sixteen classes are searched at once; of more than 64, all lists are read.
+    assert len(searches) == {1: 1, 20: 2, 100: 1}[count]
     # The id, and what is visible to the project.
     assert looked_up.count("?") < len(fqns)
 
 
 def test_the_statements_grow_with_the_depth_alone(
-    glance: Glance, statements: tuple[sqlalchemy.engine.Connection, list[str]], glance_project: str
+    glance: Glance, statements: Statements, glance_project: str
 ) -> None:
     connection, executed = statements
     counter = itertools.count()
@@ -298,7 +291,7 @@ def test_the_statements_grow_with_the_depth_alone(
             )
             rows.append(stored.package(data, **{"owner": glance_project, **kept}))
         stored.store(glance, rows)
-        database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False))
+        database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False), BUDGET)
         source = CatalogSource(database, Query())
         roots = [(f"{prefix}.c{column}.l0", VersionSpec.of("1")) for column in range(width)]
         executed.clear()
@@ -309,7 +302,7 @@ def test_the_statements_grow_with_the_depth_alone(
         )
         assert len(list(source.releases(closure.releases))) == len(closure.releases)
         first = len(executed)
-        again = CatalogSource(GlanceDatabase(connection, database.viewer), Query())
+        again = CatalogSource(GlanceDatabase(connection, database.viewer, BUDGET), Query())
         assert plan(roots, {}, again).releases == closure.releases
         # The metadata is remembered: a statement for each level, and one for its members.
         is_shared = "members" in kept

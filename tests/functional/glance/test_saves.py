@@ -7,9 +7,10 @@ transactions.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import requests
@@ -154,3 +155,160 @@ def test_a_deletion_that_was_cut_leaves_the_draft_and_can_be_repeated(
     assert stored.count_rows(glance, draft) == {}
     assert form.is_release(images.publish(package_name, "1.0.0", second))
     assert images.request("GET", f"/v2/images/{draft}/file").content == second
+
+
+@contextlib.contextmanager
+def _held(
+    glance: service.Glance, hold: str, request: Callable[[], requests.Response]
+) -> Iterator[concurrent.futures.Future[requests.Response]]:
+    """Let a request wait in Glance, until the block ends."""
+    (etc,) = glance.folder.glob("etc-*")
+    for turn in ("held", "release"):
+        (etc / turn).unlink(missing_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        (etc / hold).touch()
+        sent = pool.submit(request)
+        wait_until((etc / "held").exists, "the request")
+        try:
+            yield sent
+        finally:
+            (etc / "release").touch()
+
+
+def _release(glance: service.Glance, images: ImageClient, name: str, **require: str) -> str:
+    data = packages.package(name, Require={"io.murano": "*", **require})
+    release = stored.package(data, images.project)
+    stored.store(glance, [release])
+    return release.id
+
+
+def _found(images: ImageClient, name: str) -> list[str]:
+    releases = images.resolve(requirements={name: "*"}).json()["releases"]
+    return [each["name"] for each in releases if each["name"] == name]
+
+
+def test_a_killed_deletion_leaves_a_draft_which_can_be_published_again(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    id_ = _release(glance, images, package_name)
+    before = images.show(id_)
+    (process,) = glance.processes
+
+    with _held(glance, "hold-data", lambda: images.delete(id_)) as deletion:
+        # The package is out of the catalogue before Glance deletes anything.
+        assert _found(images, package_name) == []
+        assert form.PUBLISHED not in images.show(id_)
+        refused = images.publications(id_)
+        assert refused.status_code == 409
+        assert f"another request is deleting {package_name} 1.0.0" in message(refused)
+        process.kill()
+        assert isinstance(deletion.exception(), requests.ConnectionError)
+    process.start()
+
+    assert images.show(id_)["status"] == "active"
+    service.wait_for_import_timeout()
+    published = images.publications(id_)
+    assert published.status_code == 200, published.text
+    assert _found(images, package_name) == [package_name]
+    after = images.show(id_)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    assert changed == {form.PUBLISHED, "updated_at"}
+
+
+def test_a_release_whose_deletion_was_cut_leaves_its_id(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    id_ = _release(glance, images, package_name)
+    (process,) = glance.processes
+
+    with _held(glance, "hold", lambda: images.delete(id_)) as deletion:
+        process.kill()
+        assert isinstance(deletion.exception(), requests.ConnectionError)
+    process.start()
+    service.wait_for_import_timeout()
+
+    assert images.show(id_)["status"] == "active"
+    assert "has lost its archive" in message(images.publications(id_))
+    assert images.delete(id_).status_code == 204
+    assert images.lost((package_name, "1.0.0")) == [(package_name, "1.0.0")]
+    assert images.create(package_name).status_code == 409
+
+
+def test_a_release_that_glance_does_not_delete_is_published_again(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    id_ = _release(glance, images, package_name)
+    before = images.show(id_)
+    # The driver of the store cannot delete a directory.
+    file = glance.folder / "images" / id_
+    file.unlink()
+    file.mkdir()
+
+    refused = images.delete(id_)
+
+    assert refused.status_code == 403, refused.text
+    after = images.show(id_)
+    assert after.pop("updated_at") >= before.pop("updated_at")
+    assert after == before
+    assert _found(images, package_name) == [package_name]
+
+
+def test_a_release_is_not_deleted_while_its_protection_is_removed(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    id_ = _release(glance, images, package_name)
+    assert images.set(id_, "protected", True).status_code == 200
+
+    with _held(glance, "hold-get", lambda: images.delete(id_)) as deletion:
+        assert images.set(id_, "protected", False).status_code == 200
+
+    refused = deletion.result()
+    assert refused.status_code == 403, refused.text
+    assert "other requests are changing" in refused.text
+    assert _found(images, package_name) == [package_name]
+    assert images.delete(id_).status_code == 204
+
+
+def test_a_release_is_not_published_again_beside_another_one(
+    glance: service.Glance,
+    images: ImageClient,
+    images_of: Callable[..., ImageClient],
+    image_admin: ImageClient,
+    package_name: str,
+) -> None:
+    other = images_of(f"{images.project}-other")
+    ids = [_release(glance, client, package_name) for client in (images, other)]
+    assert image_admin.set(ids[0], "visibility", "public").status_code == 200
+    file = glance.folder / "images" / ids[0]
+    file.unlink()
+    file.mkdir()
+
+    with _held(glance, "hold-data", lambda: image_admin.delete(ids[0])) as deletion:
+        assert image_admin.set(ids[1], "visibility", "public").status_code == 200
+
+    assert deletion.result().status_code == 403
+    assert form.PUBLISHED not in image_admin.show(ids[0])
+    assert form.is_release(image_admin.show(ids[1]))
+    assert f"the package {ids[0]} stays a draft: another {package_name} 1.0.0 is" in glance.log()
+
+
+@pytest.mark.parametrize("change", ["visibility", "deactivate"])
+def test_a_killed_change_leaves_the_release(
+    glance: service.Glance, image_admin: ImageClient, package_name: str, change: str
+) -> None:
+    id_ = _release(glance, image_admin, package_name)
+    before = image_admin.show(id_)
+    (process,) = glance.processes
+
+    def send() -> requests.Response:
+        if change == "visibility":
+            return image_admin.set(id_, "visibility", "public")
+        return image_admin.request("POST", f"/v2/images/{id_}/actions/{change}")
+
+    with _held(glance, "hold", send) as sent:
+        process.kill()
+        assert isinstance(sent.exception(), requests.ConnectionError)
+    process.start()
+
+    assert image_admin.show(id_) == before
+    assert send().ok

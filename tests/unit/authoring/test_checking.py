@@ -13,13 +13,18 @@ import pytest
 import yaml
 
 from glare_murano.package import rules
+from glare_murano.package.manifest import PLUGIN_NAMESPACE
+from glare_murano.package.ui_form import FormCheck
 from loader.authoring import building, check_rules, findings
 from loader.authoring.check_rules import CheckRule
-from loader.authoring.checking import check, check_version
+from loader.authoring.checking import check, check_bases, check_version
 from loader.authoring.findings import Finding, Level
 from loader.authoring.local_packages import InvalidPackages
 from loader.compatibility import DifferentPackages, changes
 from tests import packages
+from tests.plugins import Site, site
+
+__all__ = ["site"]
 
 NAME = "org.a"
 THING = "Classes/Thing.yaml"
@@ -109,8 +114,8 @@ def _write(folder: pathlib.Path, code: str = "Name: org.a.Thing\n", **keys: Any)
     return packages.write(folder / "package", content)
 
 
-def _shown(place: pathlib.Path) -> list[str]:
-    return [str(each).removeprefix(f"{place}/") for each in check(place)]
+def _shown(place: pathlib.Path, form_check: FormCheck = FormCheck.WARN) -> list[str]:
+    return [str(each).removeprefix(f"{place}/") for each in check(place, form_check)]
 
 
 def test_the_example_packages_have_no_problem() -> None:
@@ -131,16 +136,102 @@ def test_errors_have_their_file_and_line(tmp_path: pathlib.Path) -> None:
     ]
 
 
+def test_a_key_of_the_manifest_is_no_directory(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, Classes="org.a.Thing", UI="../ui.yaml", Logo="../logo.png")
+    for name in ("Classes", "UI", "Logo"):
+        (place / name).mkdir(exist_ok=True)
+    lines = [text.partition(":")[0] for text in (place / "manifest.yaml").read_text().splitlines()]
+    assert sorted((str(each.path), each.line) for each in check(place)) == sorted(
+        (f"{place}/manifest.yaml", lines.index(key) + 1) for key in ("Classes", "UI", "Logo")
+    )
+
+
 def test_forms_are_checked_as_by_an_upload(tmp_path: pathlib.Path) -> None:
     place = _write(tmp_path)
     form = place / "UI/ui.yaml"
     form.parent.mkdir()
     form.write_bytes(packages.FORM.replace(b"2.3", b"2.5") + b"Template: {}\n")
-    error = "UI/ui.yaml:1: error: '2.5' is not a version from 2.0 to 2.4 [form-version]"
+    version = "'2.5' is not a version from 2.0 to 2.4 [form-version]"
     warning = "UI/ui.yaml:6: warning: the section 'Template' is unknown [form-section]"
-    assert _shown(place) == [error, warning]
+    assert _shown(place) == [f"UI/ui.yaml:1: warning: {version}", warning]
+    strict = _shown(place, FormCheck.ENFORCE)
+    assert strict == [f"UI/ui.yaml:1: error: {version}", warning]
     form.write_bytes(packages.FORM + b"Template: {}\n")
     assert _shown(place) == [warning]
+
+
+def test_a_base_class_may_be_in_a_required_older_version(tmp_path: pathlib.Path) -> None:
+    code = "Name: org.a.Thing\nExtends: org.a.Base\n"
+
+    assert _shown(_write(tmp_path, code, Version="2.0.0", Require={"org.a": "1"})) == []
+
+
+_USES = """\
+Namespaces: {=: org.a, b: org.b, std: io.murano, sys: io.murano.system}
+Name: Thing
+Extends: std:Object
+Properties:
+  p:
+    Contract: $.class(CONTRACT)
+Methods:
+  m:
+    Body:
+    - new(CREATED, $this)
+    - $.x.select($ is b:Base)
+    - new(Thing).destroy()
+    - new(ClassOfTheSameFile)
+    - sys:GC.isDoomed($this)
+    - Throw: b:NotFound
+"""
+
+
+@pytest.mark.parametrize(("part", "line"), [("CONTRACT", 6), ("CREATED", 10)])
+def test_a_class_of_a_package_that_is_not_required_is_a_warning(
+    tmp_path: pathlib.Path, part: str, line: int
+) -> None:
+    """No engine finds such a class. It is not searched for without the required packages."""
+    library = packages.files(packages.manifest("org.b", Classes={"org.b.Base": "Thing.yaml"}))
+    library[THING] = b"Name: org.b.Base\n"
+    manifest = packages.manifest("io.murano", Classes={"io.murano.Object": "Thing.yaml"})
+    core = packages.files(manifest)
+    core[THING] = b"Name: io.murano.Object\n"
+    found = {
+        "org.b": packages.write(tmp_path / "org.b", library),
+        "io.murano": packages.write(tmp_path / "io.murano", core),
+    }
+    code = _USES.replace(part, "org.c.Other")
+    for each in ("CONTRACT", "CREATED"):
+        code = code.replace(each, "b:Base")
+    place = _write(tmp_path / "org.a", code, Require={"org.b": None})
+
+    (finding,) = check(place, requirements=lambda fqn, _: found.get(fqn))
+    assert (finding.level, finding.rule, finding.line) == (
+        Level.WARNING,
+        CheckRule.CLASS_UNREQUIRED,
+        line,
+    )
+    assert "org.c.Other, which no required package has" in finding.message
+    assert check(place) == []
+    # The class may be in the package that was not found.
+    del found["org.b"]
+    assert check(place, requirements=lambda fqn, _: found.get(fqn)) == []
+
+
+def test_a_class_that_extends_itself_is_an_error(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, "Name: org.a.Thing\nExtends: org.a.Thing\n")
+    message = "a class cannot extend itself: org.a.Thing extends org.a.Thing [class-cycle]"
+
+    assert _shown(place) == [f"{THING}:2: error: {message}"]
+
+
+def test_a_version_that_yaml_reads_as_a_number_is_an_error(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    form = place / "UI/ui.yaml"
+    form.parent.mkdir()
+    form.write_bytes(packages.FORM.replace(b"    type:", b"    classVersion: 1.10\n    type:"))
+    (shown,) = _shown(place)
+
+    assert shown.startswith("UI/ui.yaml:4: error: classVersion: YAML reads '1.10' without quotes")
 
 
 def test_problems_and_mistakes_are_shown_at_once(tmp_path: pathlib.Path) -> None:
@@ -148,7 +239,8 @@ def test_problems_and_mistakes_are_shown_at_once(tmp_path: pathlib.Path) -> None
     form = place / "UI/ui.yaml"
     form.parent.mkdir()
     form.write_text("Applications: {}\n")
-    assert [(each.path.name, each.rule, each.level) for each in check(place)] == [
+    found = check(place, FormCheck.ENFORCE)
+    assert [(each.path.name, each.rule, each.level) for each in found] == [
         ("ui.yaml", rules.Rule.FORM_SECTION, Level.ERROR),
         ("manifest.yaml", rules.Rule.MANIFEST_KEY, Level.WARNING),
         ("ui.yaml", rules.Rule.FORM_SECTION, Level.WARNING),
@@ -472,3 +564,57 @@ def test_an_archive_is_not_written_into_its_package(
         building.build(pathlib.Path("Classes"))
     built = building.build(pathlib.Path(), pathlib.Path("../out.zip"))
     assert built.archive.resolve() == tmp_path / "out.zip"
+
+
+def test_a_format_without_a_function_needs_its_classes_listed(
+    site: Site, tmp_path: pathlib.Path
+) -> None:
+    point = {PLUGIN_NAMESPACE: {"Test.Made/1.0": "no.such:Class"}}
+    site.install("made", "1.0", point, {})
+    manifest = packages.manifest(NAME, Format="Test.Made/1.0", Classes=None)
+    place = packages.write(tmp_path / NAME, packages.files(manifest))
+
+    (finding,) = check(place)
+
+    assert (finding.level, finding.rule) == (Level.ERROR, rules.Rule.CLASS_UNLISTED)
+    listed = packages.manifest(NAME, Format="Test.Made/1.0", Classes={f"{NAME}.B": "made"})
+    assert check(packages.write(tmp_path / "listed", packages.files(listed))) == []
+
+
+def _extending(folder: pathlib.Path, base: str, **require: str) -> pathlib.Path:
+    manifest = packages.manifest(NAME, Require=require)
+    code = f"Name: {NAME}.Thing\nExtends: {base}\n".encode()
+    return packages.write(folder / NAME, packages.files(manifest) | {THING: code})
+
+
+def test_a_base_class_is_in_a_required_package(tmp_path: pathlib.Path) -> None:
+    core = packages.write(tmp_path / "core", packages.files(packages.manifest("io.murano")))
+    library = packages.write(tmp_path / "b", packages.files(packages.manifest("org.b")))
+    required = {"io.murano": core, "org.b": library}
+    require = {"org.b": "1"}
+
+    for number, base in enumerate(("org.b.Thing", "io.murano.Application")):
+        place = _extending(tmp_path / str(number), base, **require)
+        assert check_bases(place, lambda fqn, _: required.get(fqn)) == ([], {})
+    # The package has it, but does not require it.
+    place = _extending(tmp_path / "unrequired", "org.b.Thing")
+    (finding,), unread = check_bases(place, lambda fqn, _: required.get(fqn))
+    assert (finding.level, finding.rule, finding.line, finding.path, unread) == (
+        Level.ERROR,
+        CheckRule.BASE_UNKNOWN,
+        2,
+        place / THING,
+        {},
+    )
+    assert finding.message == (
+        "org.a.Thing extends org.b.Thing, which neither the package nor one that it requires has; "
+        "add the package of the class to Require"
+    )
+
+
+def test_base_classes_in_packages_that_are_not_at_hand_are_named(tmp_path: pathlib.Path) -> None:
+    place = _extending(tmp_path, "org.b.Thing", **{"org.b": "1"})
+
+    found, unread = check_bases(place)
+
+    assert (found, set(unread)) == ([], {"io.murano 0", "org.b 1"})

@@ -25,6 +25,7 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, Limits
+from loader import fs
 from loader.cache import checksums, locks, lru
 from loader.cache import store as cache_module
 from loader.cache.archives import ArchiveFiles
@@ -959,7 +960,7 @@ def test_an_unpacked_file_that_cannot_be_opened_now_is_not_damaged(
         return open(name, *args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checksums, "open", open_others, raising=False)
+        patch.setattr(fs, "open", open_others, raising=False)
         with pytest.raises(loader.CacheError, match=f"Too many open files: '{folder}/{path}'"):
             cache.verify()
 

@@ -71,7 +71,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def counting(archive: object) -> object:
         contents = really(archive)  # type: ignore[arg-type]
-        names.append(f"{contents.manifest.full_name} {contents.manifest.version}")
+        names.append(f"{contents.manifest.fqn} {contents.manifest.version}")
         return contents
 
     for module in (directory, spool):

@@ -43,6 +43,8 @@ def server() -> Iterator[Faulty]:
 
 @pytest.fixture
 def catalog(server: Faulty) -> GlanceCatalog:
+    """The catalogue of a Glance that lacks the filter."""
+    server.faults = [faulty.status(404)]
     session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
     return GlanceCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=1)
 

@@ -82,6 +82,7 @@ EQUAL = [
     ("$.class(Base)", "$.class(org.a.Base)"),
     ("$.class(other:Base)", "$.class(name => 'org.b.Base')"),
     ("$.check($ in list(a, b))", "$.check(($) in ['b', 'a'])"),
+    ("$.check($ in list(a, b))", "$.check($ in set(b, a))"),
     ("$.int().check($ > 0).check($ < 5)", "$.int().check(($ < 5) and (0 < $))"),
     ("$.int().notNull().check($ > 0)", "$.int().check($ > 0).notNull()"),
     ("$.check(typeinfo($).meta.where($ is Base))", "$.check(typeinfo($).meta.where($ is :Base))"),

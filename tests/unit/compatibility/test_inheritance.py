@@ -4,6 +4,7 @@
 
 import io
 import pathlib
+from typing import Any
 
 from glare_murano.package import Archive, VersionSpec
 from loader import DirectoryCatalog, PackageLoader
@@ -77,6 +78,40 @@ def test_what_another_version_of_a_required_package_lacks_is_removed_once() -> N
     assert [change.class_name for change in removed] == ["org.a.Thing"]
     assert "inherited from org.b.Thing of org.b 1.0.0" in removed[0].message
     assert (removed[0].file, removed[0].line) == ("Classes/all.yaml", 2)
+
+
+def test_the_members_of_all_versions_of_a_base_class_are_inherited() -> None:
+    one = package("Methods: {m: {}}", Version="1.0.0", **BASE)
+    two = package("Methods: {n: {}}", Version="2.0.0", **BASE)
+    first, second = (
+        package("Extends: other:Thing", FullName=fqn, Require={"org.b": number})
+        for fqn, number in (("org.c", "1"), ("org.d", "2"))
+    )
+    found = {"org.c": first, "org.d": second}
+    required = {"Require": {"org.c": "1", "org.d": "1"}}
+    extends = "Extends: [org.c.Thing, org.d.Thing]"
+
+    comparison = compare(
+        package(f"{extends}\nMethods: {{m: {{}}, n: {{}}}}", **required),
+        package(extends, **required),
+        lambda fqn, spec: found.get(fqn) or _requirements(v1=one, v2=two)(fqn, spec),
+    )
+
+    assert comparison.changes == ()
+
+
+def test_a_base_class_in_a_required_older_version_of_the_package_is_found() -> None:
+    older = package("---\nName: Old\nMethods: {m: {}}", Version="1.0.0")
+    required = {"Version": "2.0.0", "Require": {"org.a": "1"}}
+
+    def compared(**keys: Any) -> Comparison:
+        old = package("Extends: Old\nMethods: {m: {}}", **keys)
+        new = package("Extends: Old", **{**keys, "Version": "2.0.1"})
+        return compare(old, new, lambda fqn, spec: older if fqn == "org.a" else None)
+
+    assert compared(**required).changes == ()
+    # Without the requirement, the engine does not search the other version.
+    assert _rules(compared(Version="2.0.0")) == {Rule.METHOD_REMOVED}
 
 
 def test_a_range_with_the_same_package_changes_no_inherited_member() -> None:

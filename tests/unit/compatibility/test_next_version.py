@@ -4,7 +4,7 @@
 
 import pytest
 
-from glare_murano.package import Version
+from glare_murano.package import Version, VersionSpec
 from loader.compatibility import Part, Verdict, smallest_version
 
 MAJOR, MINOR, PATCH = Part.MAJOR, Part.MINOR, Part.PATCH
@@ -62,6 +62,27 @@ def test_whether_a_version_is_enough(old: str, part: Part, declared: str, is_eno
     assert verdict.is_enough is is_enough
     assert ("is not enough" in str(verdict)) is not is_enough
     assert str(smallest) in str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("old", "declared", "note"),
+    [
+        ("1.2.3", "1.2.3+b", "==1.2.3 contains every build of 1.2.3, ==1.2.3+b only this one"),
+        ("1.2.3+a", "1.2.4", "==1.2.3 contains every build of 1.2.3, ==1.2.3+a only this one"),
+        ("1.2.3", "2.0.0-rc.1+b", "==2.0.0-rc.1 contains every build of 2.0.0-rc.1, =="),
+    ],
+)
+def test_with_build_metadata_the_verdict_describes_what_ranges_contain(
+    old: str, declared: str, note: str
+) -> None:
+    verdict = Verdict(PATCH, Version(old), Version(declared), Version("1.2.4"))
+
+    assert f"; the range {note}" in str(verdict)
+    assert "every build" not in str(Verdict(PATCH, *map(Version, ["1.2.3", "1.2.4", "1.2.4"])))
+    # So does the parser of ranges.
+    without, build = Version("1.2.3"), Version("1.2.3+b")
+    assert [VersionSpec.of("==1.2.3").match(each) for each in (without, build)] == [True, True]
+    assert [VersionSpec.of("==1.2.3+b").match(each) for each in (without, build)] == [False, True]
 
 
 def test_without_a_version_the_smallest_is_named() -> None:

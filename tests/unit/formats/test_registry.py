@@ -27,6 +27,7 @@ prepared = []
 class PlainPackage:
     def __init__(self, format_name, runtime_version, source_directory, manifest):
         self.arguments = (format_name, runtime_version, source_directory, manifest)
+        self.full_name, self.version = manifest["FullName"], "1.10.0"
 
     @staticmethod
     def init_plugin():
@@ -117,6 +118,24 @@ def test_a_plug_in_that_cannot_be_imported_is_reported(site: Site, folder: pathl
 
     with pytest.raises(loader.UnsupportedFormat, match="a library is missing"):
         PackageTypes().load(DirectorySource(folder))
+
+
+@pytest.mark.parametrize("computed", ['"org.other", "1.10.0"', '"org.test", "2.0.0"'])
+def test_a_plug_in_computes_no_other_name_or_version(
+    site: Site, folder: pathlib.Path, computed: str
+) -> None:
+    point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
+    code = PLUGIN.replace('manifest["FullName"], "1.10.0"', computed)
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
+
+    with pytest.raises(loader.UnsupportedFormat) as refusal:
+        PackageTypes().load(DirectorySource(folder))
+
+    name, version = (part.strip('" ') for part in computed.split(","))
+    assert str(refusal.value) == (
+        f"org.test 1.10.0 has the format Test.Plain/1.0.0, whose plug-in computes {name} "
+        f"{version}; name and version must be those of the manifest"
+    )
 
 
 def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) -> None:
@@ -255,7 +274,7 @@ def test_a_manifest_that_was_mended_is_read_anew(kept: _Kept) -> None:
 
 def test_a_limit_holds_for_an_archive_read_under_another(kept: _Kept) -> None:
     kept.replace(packages.files(packages.manifest("org.test")))
-    assert kept.source().manifest().full_name == "org.test"
+    assert kept.source().manifest().fqn == "org.test"
 
     small = ArchiveSource(lambda: kept._archive, kept._unpack, Limits(archive_size=10))
     with pytest.raises(InvalidArchive, match="archive-size"):

@@ -3,6 +3,7 @@
 """Packages read from the archives of a cache."""
 
 import builtins
+import concurrent.futures
 import contextlib
 import gc
 import io
@@ -22,8 +23,9 @@ import pytest
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
+from loader import archive_indexes
+from loader.archive_indexes import ArchiveIndex, Identity
 from loader.cache.checksums import Record
-from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
 from loader.formats.registry import PackageTypes
 from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
@@ -186,7 +188,7 @@ def test_an_archive_that_breaks_a_rule_is_refused_on_opening(
                 use()
     assert open_files(tmp_path) == []
     path.write_bytes(packages.package("org.good"))
-    assert source.manifest().full_name == "org.good"
+    assert source.manifest().fqn == "org.good"
 
 
 def test_an_archive_above_the_limits_of_its_source_is_refused_on_opening(
@@ -197,10 +199,10 @@ def test_an_archive_above_the_limits_of_its_source_is_refused_on_opening(
     def source(limits: Limits) -> ArchiveSource:
         return ArchiveSource(lambda: path, lambda: path, limits)
 
-    assert source(Limits()).manifest().full_name == "org.stored"
+    assert source(Limits()).manifest().fqn == "org.stored"
     with pytest.raises(InvalidArchive, match="entries"):
         source(Limits(entries=len(stored.files) - 1)).manifest()
-    assert source(Limits(entries=len(stored.files))).manifest().full_name == "org.stored"
+    assert source(Limits(entries=len(stored.files))).manifest().fqn == "org.stored"
 
 
 def test_hundreds_of_packages_hold_no_file_open(cache: loader.Cache) -> None:
@@ -239,6 +241,32 @@ def test_threads_read_from_one_source_at_once(cache: loader.Cache) -> None:
     assert wrong == []
 
 
+def test_threads_read_while_another_unpacks(cache: loader.Cache, tmp_path: pathlib.Path) -> None:
+    dice = random.Random(1)
+    files = {f"Resources/{number}": dice.randbytes(20_000) for number in range(8)}
+    stored = Stored({**Stored.named("org.large").files, **files})
+    index = archive_indexes.find(Identity.of(stored.take_archive(cache), cache.limits))
+    is_done = threading.Event()
+
+    def read(path: str) -> int:
+        count = 0
+        while not is_done.is_set():
+            assert index.archive.read(path, 20_000) == files[path]
+            count += 1
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(read, path) for path in list(files)[:4]]
+        try:
+            for number in range(40):
+                with index.kept_open():
+                    index.archive.unpack(tmp_path / str(number))
+        finally:
+            is_done.set()
+
+    assert all(each.result() for each in reading)
+
+
 def _with_files(name: str, count: int) -> Stored:
     """A package with two classes and so many files beside them."""
     classes = {f"{name}.{part}": f"{part}.yaml" for part in "ab"}
@@ -275,12 +303,38 @@ def test_an_archive_is_opened_as_often_however_many_files_it_has(
     some = [_with_files(f"org.with{count}", count) for count in (1, 20, 400)]
     for stored in some:
         stored.take_archive(cache)
+    # As in another process than the one that has stored them.
+    archive_indexes._indexes.clear()
     opened = _count_opens(monkeypatch)
 
     for stored in some:
         _read_classes(cache, stored)
 
-    assert len({opened.count(stored.digest) for stored in some}) == 1, opened
+    # A small archive is in a buffer once its directory has been read.
+    assert [opened.count(stored.digest) for stored in some] == [1, 1, 2], opened
+
+
+@pytest.mark.parametrize("store", [Stored.take_archive, lambda one, cache: one.store(cache, one)])
+def test_an_archive_is_opened_once_to_be_stored_read_and_unpacked(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    store: Callable[[Stored, loader.Cache], object],
+) -> None:
+    opened = []
+    open_it = Archive.open
+
+    def count(*arguments: Any) -> Archive:
+        opened.append(arguments)
+        return open_it(*arguments)
+
+    monkeypatch.setattr(Archive, "open", count)
+
+    store(stored, cache)
+    package = _load(cache, stored)
+    assert package.get_class("org.stored.Thing")[0] == stored.files[CLASS]
+    assert stored.is_in(pathlib.Path(package.source_directory))
+    assert len(opened) == 1
 
 
 def test_the_directory_of_an_archive_is_read_once(
@@ -299,7 +353,7 @@ def test_the_directories_of_many_archives_are_read_once(
         names = set()
         for path in tmp_path.iterdir():
             found = ArchiveSource(lambda path=path: path, lambda: tmp_path)
-            names.add(found.manifest().full_name)
+            names.add(found.manifest().fqn)
         return names
 
     for number in range(300):
@@ -322,13 +376,13 @@ def test_the_memory_for_a_directory_and_its_manifest_is_bounded(
     content["manifest.yaml"] += f"Meta: [{meta}]\n".encode()
     path = tmp_path / "archive"
     path.write_bytes(packages.zipped({**content, **{f"Resources/{n}": b"" for n in range(files)}}))
-    key = source_module._Key(str(path), path.stat().st_size, 0, DEFAULT_LIMITS)
+    identity = Identity.of(path, DEFAULT_LIMITS)
     # What the process keeps once is not counted.
-    assert source_module._ArchiveIndex(key).manifest
+    assert ArchiveIndex(identity).manifest
     gc.collect()
     tracemalloc.start()
     try:
-        index = source_module._ArchiveIndex(key)
+        index = ArchiveIndex(identity)
         assert index.manifest
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] <= index.memory
@@ -342,10 +396,10 @@ def test_a_directory_is_kept_while_its_package_is_used(
     source = _source(cache, stored)
     assert source.read(CLASS)
     # As when other packages need the memory.
-    source_module._indexes.clear()
+    archive_indexes._indexes.clear()
     monkeypatch.setattr(Archive, "open", None)
 
-    assert source.manifest().full_name == "org.stored"
+    assert source.manifest().fqn == "org.stored"
     with pytest.raises(TypeError):
         _read_classes(cache, stored)
 
@@ -474,9 +528,9 @@ def test_an_archive_that_was_mended_is_read_anew(cache: loader.Cache, stored: St
     """By a package that has read nothing but its manifest before."""
     package = _load(cache, stored)
     _wait_for_a_tick()
-    # Its sum, which shows only when the class is read.
+    # Its checksum, as the archive's directory has it.
     _flip(cache.folder / "archives" / stored.digest, _entry_of(stored, CLASS) + 16)
-    with pytest.raises(InvalidArchive, match=f"{CLASS}.*entry-data"):
+    with pytest.raises(InvalidArchive, match=f"{CLASS}.*entry-header"):
         package.get_class("org.stored.Thing")
     assert list(cache.verify()) == [stored.digest]
     _wait_for_a_tick()
@@ -616,7 +670,7 @@ def test_a_name_that_the_disk_has_damaged_is_reported(
 
     with loader.Cache(cache.folder) as other:
         for name in (path, "manifest.yaml"):
-            with pytest.raises(InvalidArchive, match="entry-data"):
+            with pytest.raises(InvalidArchive, match="entry-header"):
                 _source(other, stored).read(name)
         assert other.counters.downloads == 0
         assert list(other.verify()) == [stored.digest]

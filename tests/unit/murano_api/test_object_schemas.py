@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests for schemas with subclasses."""
+"""Requests for schemas that are not answered by Murano's own API."""
 
 import types
 from typing import Any
@@ -10,13 +10,13 @@ import webob
 from murano.common import policy, rpc
 from webob import exc
 
-from loader.murano_api.object_schemas import SchemaController, has_parameter
+from loader.murano_api.object_schemas import SchemaController, is_answered
 
 CONTEXT = types.SimpleNamespace(auth_token="secret", project_id="one")
 
 
-def _request(query: str) -> webob.Request:
-    request = webob.Request.blank(f"/v1/schemas/org.example.Thing?{query}")
+def _request(query: str, path: str = "org.example.Thing") -> webob.Request:
+    request = webob.Request.blank(f"/v1/schemas/{path}?{query}")
     request.context = CONTEXT
     return request
 
@@ -74,6 +74,26 @@ def test_no_engine_is_called_against_the_policy(
     assert calls == []
 
 
-def test_only_requests_with_the_parameter_are_answered() -> None:
-    assert has_parameter(_request("subclasses=false").environ, {})
-    assert not has_parameter(_request("classVersion=1").environ, {})
+@pytest.mark.parametrize(
+    ("path", "names", "methods"),
+    [
+        ("org.example.Thing", "", []),
+        # An empty list stands for the class.
+        ("org.example.Thing/", "", [""]),
+        ("org.example.Thing/build", "build", ["build"]),
+        ("org.example.Thing/build/", "build", ["build"]),
+        ("org.example.Thing/,build", ",build", ["", "build"]),
+    ],
+)
+def test_an_empty_list_of_methods_is_not_a_missing_one(
+    calls: list[Any], path: str, names: str, methods: list[str]
+) -> None:
+    SchemaController().get_schema(_request("", path), "org.example.Thing", names)
+
+    assert calls[0][2]["method_names"] == methods
+
+
+def test_only_requests_that_murano_does_not_answer_are_answered() -> None:
+    assert is_answered(_request("subclasses=false").environ, {})
+    assert is_answered(_request("", "org.example.Thing/").environ, {})
+    assert not is_answered(_request("classVersion=1").environ, {})

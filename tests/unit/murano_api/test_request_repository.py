@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
+from glare_murano.package import Limits
 from loader import errors
 from loader.catalogs.glance import GlanceRepository
 from loader.catalogs.glare import GlareRepository
@@ -67,6 +68,14 @@ def test_the_service_is_found_and_the_token_is_the_callers(
     assert found._client.session.auth.get_token(None) == "secret"
     assert other._client.session.auth.get_token(None) == "another"
     assert other._client.session.session is found._client.session.session
+
+
+def test_archives_have_the_operators_limits(tmp_path: pathlib.Path) -> None:
+    settings = "[package_loader]\ncatalogs = glance\nmax_archive_size = 5"
+
+    repository = _repositories(tmp_path, settings).of_request(_context(_CATALOG))
+
+    assert repository._limits == Limits(archive_size=5)
 
 
 @pytest.mark.parametrize("catalog", [None, [], [{**_CATALOG[1]}]])

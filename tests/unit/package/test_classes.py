@@ -332,6 +332,8 @@ REFUSED = {
     "no YAML": ("a: [\n", "yaml-syntax", "not valid YAML"),
 }  # fmt: skip
 
+_LINE = "\n- "
+
 
 def table(cases):
     return [pytest.param(*case, id=name) for name, case in cases.items()]
@@ -376,9 +378,27 @@ class TestReadClasses:
         assert found == [
             ("class-syntax", 3),
             ("class-syntax", 5),
-            ("class-syntax", 7),
-            ("class-missing", 0),
+            ("class-syntax", 8),
+            ("class-missing", 1),
         ]
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("Namespaces:\n  =: a\n  x: [y]\nName: B\n", 3),
+            ("Namespaces:\n  =: a\n  x y: z\nName: B\n", 3),
+            ("Namespaces:\n- a\nName: B\n", 2),
+            ("Extends: c.D\nName: a-B\n", 2),
+            ("Name: a.B\nExtends:\n- c.D\n- x:E\n", 4),
+            ("Name: a.B\nExtends:\n- c.D\n-\n", 4),
+            ("Name: a.B\nExtends:\n- c.D\n- yes\n", 4),
+            (f"Name: a.B\nExtends:\n- {_LINE.join(['c.D'] * 65)}\n", 67),
+            ("Namespaces: {=: a}\n---\nExtends: c.D\nName: X\n", 4),
+            ("# a\nExtends: c.D\n---\n# b\nExtends: e.F\n", 5),
+        ],
+    )
+    def test_a_problem_has_the_line_of_the_mistake(self, text, line):
+        assert next(problem.line for problem in problems_in(text, "a.B")) == line
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
     def test_every_encoding_of_yaml_is_read(self, encoding):
@@ -468,7 +488,7 @@ class TestAgreesWithTheEngine:
             with Archive.open(folder) as archive:
                 contents = read_contents(archive)
             manifest = contents.manifest
-            texts[manifest.full_name] = {
+            texts[manifest.fqn] = {
                 name: (folder / "Classes" / file).read_text()
                 for name, file in manifest.classes.items()
             }

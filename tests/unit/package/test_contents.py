@@ -4,23 +4,28 @@
 
 import io
 import pathlib
+import re
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from glare_murano.package import (
     Archive,
     Contents,
+    Description,
     InvalidArchive,
     InvalidManifest,
     InvalidPackage,
+    package_types,
     read_contents,
 )
 from glare_murano.package.classes import ClassDefinition
 from glare_murano.package.contents import MAX_IMAGE_SIZE
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
-from glare_murano.package.sandbox import Sandbox
-from tests import packages
+from glare_murano.package.safe_yaml import compose_all, repeated_keys
+from tests import effort, packages
 
 NAME = "org.app"
 
@@ -61,7 +66,7 @@ def bases(found):
 class TestReadContents:
     def test_has_the_manifest(self):
         found = contents({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\n"}, Version="1.2.3")
-        assert found.manifest.full_name == NAME
+        assert found.manifest.fqn == NAME
         assert str(found.manifest.version) == "1.2.3"
 
     def test_has_the_classes_as_their_files_define_them(self):
@@ -124,7 +129,7 @@ class TestRefusal:
         )
         assert refused(InvalidPackage, files) == [
             ("class-file", "Classes.a.C", 0),
-            ("class-missing", "Classes/D.yaml", 0),
+            ("class-missing", "Classes/D.yaml", 1),
             ("class-syntax", "Classes/E.yaml", 3),
             ("class-missing", "Classes/E.yaml", 0),
             ("yaml-tag", "Classes/F.yaml", 2),
@@ -156,6 +161,77 @@ class TestRefusal:
         noise = "".join(f"# {number:x}\n" for number in range(150_000))
         files["Classes/B.yaml"] += noise.encode()
         assert refused(InvalidArchive, files) == [("entry-size", "Classes/B.yaml", 0)]
+
+
+# Some are the same for PyYAML.
+KEYS = ["a", "'a'", '"a"', "b", "1", "'1'", "0x1", "0b1", "01", "1.0", "!!float 1", "60", "1:00"]
+KEYS += ["true", "yes", "on", "'on'", "no", "~", "null", "", ".inf", "-.inf", "1e3", "1.0e+3"]
+KEYS += ["2026-01-01", "2026-1-1", "!!binary YQ==", "!!str 1", "!!int '1'"]
+
+
+class TestRepeatedKeys:
+    @pytest.mark.parametrize(
+        ("text", "lines"),
+        [
+            ("Name: a.B\nName: a.B\n", [2]),
+            ("Name: a.B\nProperties: {a: {}, b: {}, a: {}}\n", [2]),
+            ("Name: a.B\nMethods:\n  run:\n    Body:\n    - {If: $, Then: 1, Then: 2}\n", [5]),
+            ("Name: a.B\n---\nName: a.C\nMeta: [{a: 1, a: 1}]\n", [4]),
+            ("Name: a.B\nMeta: {a: 1, a: 2, a: 3}\n", [2, 2]),
+            # As PyYAML reads them.
+            ("Name: a.B\nMeta: {1: a, 0x1: b}\n", [2]),
+            ("Name: a.B\nMeta: {yes: a, on: b}\n", [2]),
+            ("Name: a.B\nMeta: {~: a, null: b}\n", [2]),
+            ("Name: a.B\nMeta: {1: a, true: b}\n", [2]),
+            ("Name: a.B\nMeta: {a: 1, 'a': 2}\n", [2]),
+            ("Name: a.B\nMeta: {$.a: 1, $.a: 2}\n", [2]),
+            ("Name: a.B\nMeta: {x: &x {a: 1}, y: {<<: *x, <<: *x}}\n", [2]),
+            # The engine takes the list of an alias twice.
+            ("Name: a.B\nMeta: {x: &x {a: 1, a: 2}, y: *x, z: [*x]}\n", [2]),
+            ("Name: a.B\nMeta: {? [a] : 1, ? [b] : 1, c: 1, c: 2}\n", [2]),
+        ],
+    )
+    def test_in_a_class_file_are_refused(self, text, lines):
+        files = package({"a.B": "B.yaml"}, {"B.yaml": text})
+        found = refused(InvalidPackage, files)
+        assert found == [("yaml-key", "Classes/B.yaml", line) for line in lines]
+
+    def test_name_the_key(self):
+        files = package({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\nExtends: a.C\nExtends: a.D\n"})
+        with (
+            Archive.open(io.BytesIO(packages.zipped(files))) as archive,
+            pytest.raises(InvalidPackage, match=r"line 3: 'Extends' is repeated \[yaml-key\]"),
+        ):
+            read_contents(archive)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Name: a.B\nMeta: [{a: 1}, {a: 2}]\n",
+            "Name: a.B\nMeta: {a: {b: 1}, b: {a: 1}}\n",
+            "Name: a.B\n---\nName: a.C\n",
+            "Name: a.B\nMeta: {1: a, '1': b, 1.5: c}\n",
+            "Name: a.B\nMeta: {x: &x {a: 1}, y: {<<: *x, a: 2}}\n",
+            "Name: a.B\nMeta: {x: &x {a: 1}, y: *x, z: *x}\n",
+            "Name: a.B\nMeta: {2026-01-01: a, !!binary YQ==: b}\n",
+            "Name: a.B\nMeta: {? !!str [a] : 1, ? !yaql {a: b} : 1}\n",
+        ],
+    )
+    def test_are_none(self, text):
+        assert contents({"a.B": "B.yaml"}, {"B.yaml": text}).classes[0].name == "a.B"
+
+    @settings(max_examples=effort.FILES)
+    @given(st.lists(st.sampled_from(KEYS)))
+    def test_are_those_that_pyyaml_drops(self, keys):
+        text = "".join(f"? {key}\n: {number}\n" for number, key in enumerate(keys))
+        nodes, _ = compose_all(text.encode(), "a file")
+        repeated = list(repeated_keys(nodes))
+        assert len(repeated) == len(keys) - len(yaml.safe_load(text) or {})
+
+    def test_of_a_number_to_the_base_of_60_cost_no_time(self):
+        key = "1" + ":59" * 100_000
+        files = package({"a.B": "B.yaml"}, {"B.yaml": f"Name: a.B\n? {key}\n: 1\n? {key}\n: 2\n"})
+        assert refused(InvalidPackage, files) == [("yaml-key", "Classes/B.yaml", 4)]
 
 
 class TestImages:
@@ -220,10 +296,10 @@ class TestOtherFormats:
         data = packages.zipped(package(classes, {}, Format="TOSCA/1.0"))
         with Archive.open(io.BytesIO(data)) as archive:
             if classes:
-                assert bases(read_contents(archive, Sandbox().describe)) == {"a.B": ()}
+                assert bases(read_contents(archive, package_types.describe)) == {"a.B": ()}
                 return
             with pytest.raises(InvalidPackage, match="class-unlisted"):
-                read_contents(archive, Sandbox().describe)
+                read_contents(archive, package_types.describe)
 
     @pytest.mark.usefixtures("plug_in")
     def test_nothing_inherits(self):
@@ -236,6 +312,46 @@ class TestOtherFormats:
             found = read_contents(archive)
         assert found.classes == (ClassDefinition(NAME, ("io.murano.Application",)),)
         assert found.inherits == {"io.murano.Application": (NAME,)}
+
+    @pytest.mark.parametrize(
+        ("classes", "line", "reason"),
+        [
+            ("Name: A\nExtends: A", 3, "org.app.A extends org.app.A"),
+            (
+                "Name: D\nExtends: A\n---\nName: A\nExtends: [x.Y, B]\n---\nName: B\n"
+                "Extends: C\n---\nName: C\nExtends: A",
+                6,
+                "org.app.A extends org.app.B extends org.app.C extends org.app.A",
+            ),
+        ],
+    )
+    def test_a_class_that_extends_itself_is_refused(self, classes, line, reason):
+        names = re.findall("Name: (.)", classes)
+        files = package(
+            {f"org.app.{name}": "all.yaml" for name in names},
+            {"all.yaml": f"Namespaces: {{=: org.app}}\n{classes}\n"},
+            # An older version of the class is not meant.
+            Version="2.0.0",
+            Require={NAME: "1"},
+        )
+
+        with (
+            Archive.open(io.BytesIO(packages.zipped(files))) as archive,
+            pytest.raises(InvalidPackage) as caught,
+        ):
+            read_contents(archive)
+        message = f"a class cannot extend itself: {reason} [class-cycle]"
+        assert str(caught.value) == f"Classes/all.yaml, line {line}: {message}"
+
+    def test_a_generated_class_that_extends_itself_is_refused(self):
+        files = package({}, {}, Format="Heat.HOT/1.0", Type="Application")
+        described = Description({NAME: ["x.Y", NAME]}, {})
+
+        with (
+            Archive.open(io.BytesIO(packages.zipped(files))) as archive,
+            pytest.raises(InvalidPackage, match=f"class {NAME}: a class cannot extend itself"),
+        ):
+            read_contents(archive, lambda manifest, archive: described)
 
     def test_a_heat_template_that_is_missing_is_reported(self):
         with pytest.raises(InvalidPackage, match="template-missing"):

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -85,7 +86,7 @@ def found_in(text):
 class TestComplete:
     def test_every_key_is_read(self):
         found = parse(COMPLETE)
-        assert found.full_name == "org.db.Postgres"
+        assert found.fqn == "org.db.Postgres"
         assert found.version == Version("1.10.0")
         assert found.format == Format("MuranoPL", Version("1.3.0"))
         assert found.package_type == "Library"
@@ -150,8 +151,17 @@ class TestComplete:
     )
     def test_unknown_keys_are_left_alone_with_a_warning(self, key, hint):
         found = parse_with(f"{key}: {{a: [1, 2]}}\n")
-        assert found.full_name == "org.app"
+        assert found.fqn == "org.app"
         assert f"is unknown; {hint}" in str(found.warnings[0])
+
+    def test_only_the_first_of_many_unknown_keys_are_listed(self):
+        start = time.process_time()
+        keys = "".join(f"Requires{number}: 1\n" for number in range(40_000))
+        listed = [problem.message for problem in parse_with(keys).warnings]
+        assert time.process_time() - start < 5
+        assert [message.startswith("is unknown") for message in listed] == [True] * 20 + [False]
+        assert listed[-1] == "39980 more keys are unknown"
+        assert len(parse_with("".join(f"A{number}: 1\n" for number in range(20))).warnings) == 20
 
     def test_a_misspelt_required_key_is_named_beside_the_missing_one(self):
         with pytest.raises(InvalidManifest) as refused:
@@ -236,7 +246,7 @@ class TestNames:
         "name", ["a", "a.b", "io.murano.apps.A_1", "1.5", "_", "A.b.C", "x" * 255]
     )
     def test_a_name_is_letters_digits_and_underscores_joined_by_dots(self, name):
-        assert parse(f"FullName: {name}\nType: Library\n").full_name == name
+        assert parse(f"FullName: {name}\nType: Library\n").fqn == name
 
     @pytest.mark.parametrize(
         "name",
@@ -259,6 +269,21 @@ class TestNames:
     )
     def test_any_other_name_is_refused(self, name):
         assert found_in(f"FullName: {name}\nType: Library\n") == [("manifest-name", "FullName", 1)]
+
+    @pytest.mark.parametrize(
+        ("name", "remark"),
+        [
+            ("org.\u0421lass", "; '\u0421' is U+0421, CYRILLIC CAPITAL LETTER ES"),
+            ("org.a\u200b", "; '\\u200b' is U+200B, ZERO WIDTH SPACE"),
+            ("org.a-b", ""),
+        ],
+    )
+    def test_a_character_that_only_looks_right_is_named(self, name, remark):
+        (problem,) = problems_of(f"FullName: {name}\nType: Library\n")
+        assert problem.message == (
+            f"{name!r} is not a valid name: expected ASCII letters, digits and underscores joined "
+            f"by single dots, at most 255 characters{remark}"
+        )
 
     def test_a_requirement_may_hold_hyphens(self):
         found = parse_with("Require: {my-plugin.x: 1}\n")
@@ -509,6 +534,10 @@ class TestProblems:
             ("Classes:\n  A: a.yaml\n  A: b.yaml\n", "Classes", 5),
             ("Supplier:\n  Name: a\n  Name: b\n", "Supplier", 5),
             ("Supplier:\n  Url:\n    Link: a\n    Link: b\n", "Supplier.Url", 6),
+            ("Meta:\n  a.B: {c: 1}\n  a.B: {c: 2}\n", "Meta", 5),
+            ("Meta:\n- a.B:\n    c: 1\n    c: 1\n", "Meta", 6),
+            ("Meta: {1: a, 0x1: b}\n", "Meta", 3),
+            ("Other: {a: [{b: 1, b: 2}]}\n", "Other", 3),
         ],
     )
     def test_a_key_that_stands_twice_is_reported_once(self, lines, where, line):
@@ -592,7 +621,7 @@ class TestNoMapping:
 class TestHostileYaml:
     def test_more_than_a_mebibyte_is_refused(self):
         filled = MINIMAL + "#" * (1024**2 - len(MINIMAL))
-        assert parse(filled).full_name == "org.app"
+        assert parse(filled).fqn == "org.app"
         assert found_in(filled + "#") == [("yaml-size", "manifest.yaml", 0)]
 
     @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
@@ -601,7 +630,7 @@ class TestHostileYaml:
             # The mapping of the manifest itself is a level.
             return f"{MINIMAL}Deep: {opening * (levels - 1)}{closing * (levels - 1)}\n"
 
-        assert parse(nested(64)).full_name == "org.app"
+        assert parse(nested(64)).fqn == "org.app"
         assert found_in(nested(65)) == [("yaml-depth", "manifest.yaml", 3)]
 
     @pytest.mark.parametrize(
@@ -829,7 +858,7 @@ def parses_or_is_refused(data):
         assert problems
         assert all(problem.rule and problem.where and problem.message for problem in problems)
     else:
-        assert found.full_name in found.requirements or found.full_name == "io.murano"
+        assert found.fqn in found.requirements or found.fqn == "io.murano"
 
 
 TOKENS = [

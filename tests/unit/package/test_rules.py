@@ -13,7 +13,7 @@ from glare_murano.package import Problem, Rule
 
 ROOT = pathlib.Path(__file__).parents[3]
 TABLE = ROOT / "glare_murano/package/rules.py"
-PAGE = ROOT / "doc/source/user/refusals.rst"
+PAGE = ROOT / "doc/source/reference/refusals.rst"
 
 SOURCES = [
     path

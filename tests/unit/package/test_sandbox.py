@@ -1,278 +1,497 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The function of a package type, in a child process that is not trusted."""
+"""Child processes: what they get, what they can do, how they end, and what is left."""
 
-import dataclasses
+import concurrent.futures
+import contextlib
 import json
-import logging
 import os
 import pathlib
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import pytest
-import yaml
 
-from glare_murano.package import Archive, InvalidPackage, Limits, Rule, read_contents, sandbox
-from glare_murano.package.classes import ClassDefinition
-from glare_murano.package.manifest import FUNCTION_NAMESPACE, Format, registered_formats
-from glare_murano.package.sandbox import Sandbox
-from tests import packages
-from tests.plugins import site
+from glare_murano.package import sandbox
+from glare_murano.package.sandbox import Answer, ChildFailed, ChildSettings, LimitReached, children
+from tests import processes
+from tests.unit.package import sandboxed
 
-__all__ = ["site"]
-
-NAME = "org.app"
-
-# The rest of each plug-in: what it does before it describes a package with one class.
-PLUGIN = """
-import json, os, signal, subprocess, sys, time
-from glare_murano.package import Description, InvalidPackage, Problem
-
-def describe(manifest, archive):
-    {does}
-    return Description({{manifest.full_name: []}}, {{}})
-"""
+MEBIBYTE = 1024**2
+CONTENT = b"the content of the file"
+IMPORTS = "import ctypes, json, os, pathlib, resource, signal, subprocess, sys, time\n"
 
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """The only directory for temporary files."""
+    """The only directory for temporary files; it is empty after each test."""
     path = tmp_path / "temporary"
     path.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(path))
-    return path
+    yield path
+    assert list(path.iterdir()) == []
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A package of the format ``Test.Made``."""
-    content = packages.manifest(NAME, "1.2.0", Format="Test.Made/1.0", Classes=None)
-    return packages.write(tmp_path / "package", {**packages.files(content), "a/b.txt": b"text"})
+def act(does, meanwhile=lambda: None, **settings):
+    with tempfile.TemporaryFile() as file:
+        file.write(CONTENT)
+        parameters = {"does": IMPORTS + does}
+        answer = sandbox.run(sandboxed.NAME, file, parameters, ChildSettings(**settings), meanwhile)
+        assert file.tell() == len(CONTENT)
+        return answer
 
 
-@pytest.fixture
-def read(site, folder, tmp_path):
-    """Read a package whose plug-in does something."""
-
-    def read(does, limits=Sandbox()):  # noqa: B008 - it never changes
-        point = {"Test.Made/1.0": "made_plugin:describe"}
-        code = PLUGIN.format(does="\n    ".join(does.splitlines()))
-        if not registered_formats(FUNCTION_NAMESPACE).keys() & {Format.of("Test.Made/1.0")}:
-            site.install("made", "1.0", {FUNCTION_NAMESPACE: point}, {"made_plugin": code})
-        with Archive.open(folder) as archive, (tmp_path / "package.zip").open("w+b") as packed:
-            archive.pack(packed)
-            with Archive.open(packed) as opened:
-                return read_contents(opened, limits.describe)
-
-    return read
+def warm_process():
+    return children._processes[sandboxed.NAME]._process
 
 
-def test_a_generator_describes_classes_requirements_and_the_form(read):
-    found = read(
-        "text = archive.read('a/b.txt', 10).decode()\n"
-        "classes = {f'{manifest.full_name}.{n}': ['x.Base', 'x.Other'] for n in range(2)}\n"
-        "return Description(classes, {'io.murano': '>=1', 'org.db': None}, ui=f'Version: {text}')"
+def is_gone(pid):
+    """Whether a process has ended; its parent may not have reaped it."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_a_function_reads_the_file_from_its_beginning_and_answers():
+    assert act("result = [file.read().decode(), {'a': None}]") == Answer(
+        [CONTENT.decode(), {"a": None}], ""
     )
-    bases = ("x.Base", "x.Other")
-    assert found.classes == (
-        ClassDefinition("org.app.0", bases),
-        ClassDefinition("org.app.1", bases),
-    )
-    assert found.inherits == dict.fromkeys(bases, ("org.app.0", "org.app.1"))
-    ranges = {fqn: spec.text for fqn, spec in found.requirements.items()}
-    assert ranges == {"io.murano": ">=1", "org.db": "0", NAME: "1"}
-    assert found.ui == b"Version: text"
 
 
-def test_a_child_runs_by_the_interpreter_that_is_named(read):
-    with pytest.raises(InvalidPackage, match="failed; see the log"):
-        read("pass", Sandbox(python="/nowhere/python3"))
-    assert read("pass", Sandbox(python=sys.executable)).classes
+def test_each_file_gets_a_fresh_child_of_one_warm_process():
+    pids = [act("result = os.getpid(); sys.modules['left'] = sys").content for _ in range(3)]
+    assert len({*pids, warm_process().pid}) == 4
+    assert all(map(is_gone, pids))
+    assert act("result = 'left' in sys.modules").content is False
 
 
-def test_a_child_gets_no_secret(read, monkeypatch, tmp_path, temporary):
-    monkeypatch.setenv("OS_PASSWORD", "secret")
-    with (tmp_path / "password").open("w") as file, socket.socket() as connection:
+def test_a_child_gets_no_secret_and_no_descriptor(monkeypatch, tmp_path, temporary):
+    monkeypatch.setenv("OS_PASSWORD", "hunter2")
+    with (
+        (tmp_path / "password").open("w") as file,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
         os.set_inheritable(file.fileno(), True)
-        os.set_inheritable(connection.fileno(), True)
-        found = read(
+        os.set_inheritable(server.fileno(), True)
+        # The warm process may run already: another one starts while these are open.
+        act("pass")
+        children._processes.pop(sandboxed.NAME).end()
+        environment, opened, directory, listed, arguments = act(
             "opened = {n: os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
             " if os.path.lexists(f'/proc/self/fd/{n}')}\n"
-            "seen = [dict(os.environ), opened, os.getcwd(), os.listdir(), sys.argv]\n"
+            # Only root may read this of a process that cannot be traced.
+            "path = pathlib.Path('/proc/self/environ')\n"
+            "raw = path.read_text() if os.access(path, os.R_OK) else ''\n"
             "open('left', 'w').write('x')\n"
-            "return Description({}, {}, ui=json.dumps(seen))"
-        )
-    environment, opened, directory, listed, arguments = json.loads(found.ui)
+            "listed = [os.getcwd() == os.environ['HOME'] == os.environ['TMPDIR'], os.listdir()]\n"
+            "result = [[dict(os.environ), raw], opened, os.getcwd(), listed, sys.orig_argv]"
+        ).content
     # The locale is Python's own.
-    assert set(environment) - {"LC_CTYPE"} == {"PYTHONPATH", "HOME", "TMPDIR"}
+    assert set(environment[0]) - {"LC_CTYPE"} == {"PYTHONPATH", "HOME", "TMPDIR"}
+    assert "hunter2" not in json.dumps([environment, arguments])
     assert pathlib.Path(directory).parent == temporary
-    assert listed == []
-    own = [target for target in opened.values() if not target.startswith("/proc")]
-    assert len(own) == 4  # the archive, the answer twice, and the output
-    assert not any("password" in target or "socket" in target for target in own)
-    assert "secret" not in json.dumps(arguments)
-    assert list(temporary.iterdir()) == []
+    assert listed == [True, ["left"]]
+    assert [*opened] == ["0", "1", "2", "3"]
+    assert not any("password" in target or "socket" in target for target in opened.values())
+
+
+def test_the_warm_process_inherits_nothing_and_is_alone(tmp_path):
+    with (tmp_path / "password").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        act("pass")
+        children._processes.pop(sandboxed.NAME).end()
+        act("pass")
+    pid = warm_process().pid
+    assert os.getsid(pid) == pid
+    if os.geteuid() == 0:
+        # Nobody else may look into a process that cannot be traced.
+        found = [each.readlink().name for each in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        assert found.count("memfd:output (deleted)") == 2
+        assert not any("password" in name for name in found)
+
+
+def test_a_child_has_the_limits_of_a_process():
+    does = (
+        "names = ('CPU', 'AS', 'FSIZE', 'NOFILE', 'NPROC', 'CORE')\n"
+        "result = {n: resource.getrlimit(getattr(resource, f'RLIMIT_{n}')) for n in names}"
+    )
+    limits = act(does, seconds=7, memory=300 * MEBIBYTE, file_size=5000).content
+    assert limits == {
+        "CPU": [7, 8],
+        "AS": [300 * MEBIBYTE] * 2,
+        "FSIZE": [5000, 5000],
+        "NOFILE": [256, 256],
+        "NPROC": [0, 0],
+        "CORE": [0, 0],
+    }
+
+
+def test_a_lower_limit_of_the_service_stays(temporary):
+    program = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+        "act('pass')\n"
+        "print(act('import resource; result = resource.getrlimit(resource.RLIMIT_NOFILE)'),"
+        " flush=True)"
+    )
+    with running(program, temporary) as sender:
+        assert sender.stdout.readline() == "[100, 100]\n"
+
+
+def test_a_child_cannot_be_traced_and_gains_no_privileges():
+    get_dumpable, get_no_new_privileges = 3, 39
+    does = (
+        f"prctl = ctypes.CDLL(None).prctl\n"
+        f"result = [prctl({get_dumpable}), prctl({get_no_new_privileges}, 0, 0, 0, 0)]\n"
+        f"result += [os.getsid(0) == os.getpid()]"
+    )
+    assert act(does).content == [0, 1, True]
 
 
 @pytest.mark.parametrize(
-    ("does", "words"),
+    ("does", "seconds"),
     [
-        ("time.sleep(60)", "took more than 1 seconds [package-type-limit]"),
-        ("while True: pass", "took more than 1 seconds [package-type-limit]"),
-        ("bytearray(1024**3)", "took more than 536870912 bytes of memory [package-type-limit]"),
-        (
-            "return Description({}, {}, ui='x' * 5_000_000)",
-            "the result has more than 4194304 bytes [package-type-limit]",
+        pytest.param("while True: pass", 1, id="computes"),
+        pytest.param("time.sleep(60)", 3, id="waits"),
+        pytest.param(
+            "signal.signal(signal.SIGXCPU, lambda *_: None)\nwhile True: pass", 2, id="on"
         ),
-        ("os.write(3, b'garbage')", "failed; see the log [package-type-failure]"),
-        ("os.write(3, b'[' * 100_000); os._exit(0)", "[package-type-failure]"),
-        ('os.write(3, b\'{"problems": [["x", "", "", 0]]}\'); os._exit(0)', "-failure]"),
-        ("os._exit(0)", "[package-type-failure]"),
-        ("sys.exit()", "[package-type-failure]"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", "[package-type-failure]"),
-        ("return None", "[package-type-failure]"),
-        ("return Description({'a.B': 'c.D'}, {})", "[package-type-failure]"),
-        ("return Description({'a.B': [1]}, {})", "[package-type-failure]"),
-        ("os.write(0, b'the archive is read-only')", "[package-type-failure]"),
-        ("open('large', 'wb').truncate(1024**3)", "[package-type-failure]"),
     ],
 )
-def test_what_a_child_does_wrong_is_a_refusal_and_leaves_nothing(read, temporary, does, words):
-    with pytest.raises(InvalidPackage) as refusal:
-        read(does, Sandbox(seconds=1 if "seconds" in words else 20))
-    assert str(refusal.value).endswith(words)
-    assert list(temporary.iterdir()) == []
+def test_a_child_ends_at_its_limit_of_time(does, seconds):
+    start = time.monotonic()
+    with pytest.raises(LimitReached, match="more than 1 seconds of processor time, or more than 3"):
+        act(does, seconds=1)
+    # A busy machine ends it later; without a limit it would not end.
+    assert seconds - 0.5 < time.monotonic() - start < 30
 
 
-def test_a_child_ends_by_itself_if_its_parent_is_killed(site, folder):
-    point = {"Test.Made/1.0": "made_plugin:describe"}
-    code = PLUGIN.format(does="time.sleep(60)")
-    site.install("made", "1.0", {FUNCTION_NAMESPACE: point}, {"made_plugin": code})
-    settings = json.dumps([0, sandbox.DEFAULT_MEMORY, dataclasses.astuple(Limits())])
-    with Archive.open(folder) as archive, archive.open_zip() as package:
-        ended = subprocess.run(
-            [sys.executable, "-m", "glare_murano.package.type_process", settings],
-            stdin=package,
-            env={"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
-            timeout=30,
-            check=False,
-        )
-    assert ended.returncode == -signal.SIGALRM
+def test_a_child_ends_at_its_limit_of_memory():
+    with pytest.raises(LimitReached, match="took more than 209715200 bytes of memory"):
+        act("bytearray(250 * 1024**2)", memory=200 * MEBIBYTE)
+    assert act("result = len(bytearray(100 * 1024**2))", memory=200 * MEBIBYTE).content
 
 
-def test_a_scratch_directory_of_a_stopped_server_is_removed_a_day_later(read, temporary):
-    for name, age in (("stopped", 25 * 3600), ("running", 23 * 3600)):
-        scratch = temporary / f"{sandbox._SCRATCH}{name}"
-        scratch.mkdir()
-        (scratch / "made").touch()
-        os.utime(scratch, times=(time.time() - age,) * 2)
-    read("pass")
-    assert [path.name for path in temporary.iterdir()] == [f"{sandbox._SCRATCH}running"]
+@pytest.mark.parametrize(
+    "does",
+    [
+        "os.write(0, b'the file is read-only')",
+        "open('large', 'wb').truncate(2 * 1024**2)",
+        "[open('/dev/null') for _ in range(300)]",
+        "raise RuntimeError",
+        "sys.exit()",
+        "os._exit(5)",
+        "os.kill(os.getpid(), signal.SIGSEGV)",
+        "result = {1, 2}",
+        "result = 'x'\nos.write(3, b'garbage')",
+        "os.write(3, b'[' * 100_000)\nos._exit(0)",
+        "result = [[]] * 100_001",
+        "os.write(3, b'\\xff')\nos._exit(0)",
+        "os._exit(0)",
+    ],
+)
+def test_what_a_child_does_wrong_is_its_failure(does):
+    with pytest.raises(ChildFailed):
+        act(does, file_size=MEBIBYTE)
 
 
-def test_what_a_plug_in_prints_is_not_its_answer(read):
-    found = read("print('reading'); print('done', flush=True)")
-    assert found.classes == (ClassDefinition(NAME, ()),)
+def test_an_answer_is_limited():
+    assert len(act(f"result = 'x' * {sandbox.MAX_ANSWER - 2}").content) == sandbox.MAX_ANSWER - 2
+    with pytest.raises(LimitReached, match=f"a result of more than {sandbox.MAX_ANSWER} bytes"):
+        act(f"result = 'x' * {sandbox.MAX_ANSWER - 1}")
 
 
-def test_a_childs_own_processes_end_with_it(read, tmp_path):
+def test_what_a_child_prints_is_shown_with_an_indent():
+    printed = act("print('one\\n2026-01-01 ERROR forged\\x1b[1m', flush=True)").output
+    assert printed == "\n    one\n    '2026-01-01 ERROR forged\\x1b[1m'"
+    with pytest.raises(ChildFailed) as failure:
+        act("print('x' * 30_000)\nraise RuntimeError('a reason')")
+    assert "exit status was 1" in str(failure.value)
+    assert failure.value.output.endswith("\n    RuntimeError: a reason")
+    assert len(failure.value.output) < 21_000
+
+
+def test_the_processes_of_a_child_end_with_it(tmp_path):
     number = tmp_path / "number"
     does = (
-        f"number = os.fork()\n"
-        f"if not number: time.sleep(60)\n"
-        f"open({str(number)!r}, 'w').write(str(number))"
+        f"pid = os.fork()\n"
+        f"if not pid: time.sleep(600)\n"
+        f"pathlib.Path({str(number)!r}).write_text(str(pid))"
     )
     if os.geteuid() != 0:
         # Only root may start processes there at all.
-        with pytest.raises(InvalidPackage, match="package-type-failure"):
-            read(does)
+        with pytest.raises(ChildFailed):
+            act(does)
         return
-    read(does)
-    status = pathlib.Path("/proc", number.read_text(), "stat")
-    deadline = time.monotonic() + 10
-    # Until the container's first process has reaped it.
-    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    act(does)
+    processes.wait_until(lambda: is_gone(int(number.read_text())), "the end of the process", 10)
 
 
-def test_a_traceback_is_for_the_log_alone(read, caplog):
-    with caplog.at_level(logging.ERROR), pytest.raises(InvalidPackage) as refusal:
-        read("raise RuntimeError('a secret\\n2026-01-01 ERROR forged\\x1b[1m')")
-    assert str(refusal.value) == (
-        "Format: the package type Test.Made/1.0.0 failed; see the log [package-type-failure]"
+def test_directories_are_removed_however_deep_they_are():
+    act("for n in range(300): os.mkdir('d'); os.chdir('d')")
+    with pytest.raises(ChildFailed):
+        act("os.makedirs('a/b'); open('a/c', 'w'); os.chmod('a', 0); os.chmod('.', 0); os._exit(1)")
+
+
+def test_nothing_outside_is_changed_with_a_directory(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir(0o755)
+    (outside / "file").touch()
+    act(f"os.symlink({str(outside)!r}, 'link')")
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o755
+    assert (outside / "file").exists()
+
+
+def test_a_directory_of_a_killed_supervisor_is_removed_a_day_later(temporary):
+    for name, age in (("abandoned", 25 * 3600), ("running", 23 * 3600)):
+        scratch = temporary / f"glare-murano-child-{name}"
+        scratch.mkdir()
+        (scratch / "made").touch()
+        os.utime(scratch, times=(time.time() - age,) * 2)
+    act("pass")
+    # The supervisor does so after its report.
+    processes.wait_until(lambda: len(list(temporary.iterdir())) == 1, "the removal")
+    (left,) = temporary.iterdir()
+    assert left.name == "glare-murano-child-running"
+    (left / "made").unlink()
+    left.rmdir()
+
+
+# The kernel does not kill the child with its supervisor.
+_SURVIVE = "ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
+
+
+@pytest.mark.parametrize("first", ["", _SURVIVE])
+def test_a_child_that_kills_its_supervisor_ends(tmp_path, temporary, first):
+    started = tmp_path / "started"
+    does = (
+        f"{first}open({str(started)!r}, 'a').write(f'{{os.getpid()}} ')\n"
+        f"open('left', 'w').close()\n"
+        f"os.kill(os.getppid(), signal.SIGKILL)\n"
+        f"time.sleep(60)"
     )
-    (record,) = caplog.records
-    first, *lines = record.getMessage().split("\n")
-    assert first.endswith("on org.app 1.2.0:")
-    assert lines[0].startswith("    Traceback")
-    assert any("made_plugin.py" in line for line in lines)
-    assert "    '2026-01-01 ERROR forged" in record.getMessage()
-    assert all(line.startswith("    ") and line.isprintable() for line in lines)
+    with pytest.raises(ChildFailed, match="its supervisor has ended"):
+        act(does)
+    pids = [int(pid) for pid in started.read_text().split()]
+    # There is one more attempt, since the supervisor might have been killed by mistake.
+    assert 1 <= len(pids) <= 2
+    processes.wait_until(lambda: all(map(is_gone, pids)), "the end of the children")
+    assert list(temporary.iterdir()) == []
+    assert act("result = 1").content == 1
 
 
-def test_a_plug_in_refuses_a_package_with_problems_of_its_own(read):
-    with pytest.raises(InvalidPackage) as refusal:
-        read("raise InvalidPackage([Problem('package-type-result', 'a/b.txt', 'is empty', 3)])")
-    assert str(refusal.value) == "a/b.txt, line 3: is empty [package-type-result]"
+def test_a_child_that_stops_its_supervisor_ends(tmp_path, temporary, monkeypatch):
+    monkeypatch.setattr(children, "_GRACE", 1)
+    started = tmp_path / "started"
+    does = (
+        f"open({str(started)!r}, 'a').write(f'{{os.getpid()}} {{os.getppid()}}')\n"
+        f"os.kill(os.getppid(), signal.SIGSTOP)\n"
+        f"time.sleep(60)"
+    )
+    with pytest.raises(ChildFailed, match="its supervisor has not reported for 4 seconds"):
+        act(does, seconds=1)
+    pids = [int(pid) for pid in started.read_text().split()]
+    processes.wait_until(lambda: all(map(is_gone, pids)), "the end of both", 10)
+    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
 
 
-@pytest.mark.parametrize(
-    ("classes", "requirements", "ui", "where"),
-    [
-        ({"no name": []}, {}, None, "class no name"),
-        ({"a.B": ["x;y"]}, {}, None, "class a.B"),
-        ({"a.B": ["x.Y"] * 65}, {}, None, "class a.B"),
-        ({}, {"a b": "1"}, None, "requirement a b"),
-        ({}, {"a.b": ">>1"}, None, "requirement a.b"),
-        ({}, {f"a.b{n}": "1" for n in range(257)}, None, "requirements"),
-        ({}, {}, "x" * (1024**2 + 1), "form"),
-        # Half of a pair of UTF-16, which JSON carries.
-        ({}, {}, "\ud800", "form"),
-    ],
-)
-def test_a_description_is_checked_as_a_manifest_is(folder, classes, requirements, ui, where, site):
-    point = {FUNCTION_NAMESPACE: {"Test.Made/1.0": "no.such:function"}}
-    site.install("made", "1.0", point, {})
-    description = sandbox.Description(classes, requirements, ui)
-    with Archive.open(folder) as archive, pytest.raises(InvalidPackage) as refusal:
-        read_contents(archive, lambda *_: description)
-    (problem,) = refusal.value.problems
-    assert (problem.rule, problem.where) == (Rule.PACKAGE_TYPE_RESULT, where)
+def test_a_waiting_child_that_was_stopped_is_replaced(monkeypatch):
+    monkeypatch.setattr(children, "_GRACE", 1)
+    act("pass")
+    former = warm_process().pid
+    processes.wait_until(lambda: processes.descendants(former), "the next child")
+    below = processes.descendants(former)
+    for pid in below:
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ChildFailed, match="its supervisor has not reported"):
+        act("result = 1", seconds=1)
+    processes.wait_until(lambda: all(map(is_gone, below)), "the end of the stopped ones", 10)
+    assert is_gone(former)
+    assert act("result = 2").content == 2
 
 
-def test_a_fifth_child_waits_for_its_turn(read, monkeypatch):
-    turns = threading.BoundedSemaphore(1)
-    turns.acquire()
-    monkeypatch.setattr(sandbox, "_turns", turns)
-    with pytest.raises(InvalidPackage, match="other packages were read for"):
-        read("pass", Sandbox(seconds=0.1))
-    turns.release()
-    for _ in range(2):
-        assert read("pass").classes == (ClassDefinition(NAME, ()),)
+def test_a_child_cannot_look_into_the_process_of_the_service(temporary):
+    """The kernel lets only root look into a process without this attribute."""
+    get_dumpable = 3
+    program = (
+        "import ctypes\n"
+        f"found = [ctypes.CDLL(None).prctl({get_dumpable})]\n"
+        "act('pass')\n"
+        f"print([*found, ctypes.CDLL(None).prctl({get_dumpable})], flush=True)"
+    )
+    with running(program, temporary) as sender:
+        assert sender.stdout.readline() == "[1, 0]\n"
 
 
-def test_a_directory_is_packed_for_the_child_of_a_plug_in(site, folder):
-    point = {"Test.Made/1.0": "made_plugin:describe"}
-    code = PLUGIN.format(does="return Description({f'x.{os.getppid()}': []}, {})")
-    site.install("made", "1.0", {FUNCTION_NAMESPACE: point}, {"made_plugin": code})
-    with Archive.open(folder) as archive:
-        found = read_contents(archive)
-    assert [each.name for each in found.classes] == [f"x.{os.getpid()}"]
+def test_the_warm_process_is_replaced_after_its_end():
+    act("pass")
+    former = warm_process().pid
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        running = executor.submit(act, "time.sleep(0.5); result = 1")
+        time.sleep(0.2)
+        os.kill(former, signal.SIGKILL)
+        # The child that has the request goes on.
+        assert running.result().content == 1
+    assert [act("result = 2").content for _ in range(3)] == [2, 2, 2]
+    assert warm_process().pid != former
 
 
-def test_a_heat_template_is_described_alike_in_both_processes(tmp_path):
-    content = packages.manifest(NAME, Format="Heat.HOT/1.0", Type="Application", Classes=None)
-    template = b"heat_template_version: 2013-05-23\nresources: {}\nparameters: {a: {type: string}}"
-    files = {**packages.files(content), "template.yaml": template}
-    with Archive.open(packages.write(tmp_path / "hot", files)) as archive:
-        here, there = read_contents(archive), read_contents(archive, Sandbox().describe)
-    assert here == there
-    assert here.inherits == {"io.murano.Application": (NAME,)}
-    assert yaml.safe_load(here.ui.replace(b"!!yaql", b"").replace(b"!yaql", b""))["Version"] == 2
+def test_a_child_that_is_killed_before_the_request_is_replaced(temporary):
+    act("pass")
+    former = warm_process()
+    found = pathlib.Path(f"/proc/{former.pid}/task/{former.pid}/children")
+    processes.wait_until(found.read_text, "the supervisor")
+    # The last one waits for the next request.
+    os.kill(int(found.read_text().split()[-1]), signal.SIGKILL)
+    assert act("result = 2").content == 2
+    # The child may have taken the request already, and nobody is left to remove its directory.
+    for scratch in temporary.iterdir():
+        scratch.rmdir()
+
+
+def test_a_warm_process_that_cannot_start_is_reported():
+    with tempfile.TemporaryFile() as file, pytest.raises(ChildFailed) as failure:
+        sandbox.run("no.such.module:act", file, {}, ChildSettings())
+    assert "No module named 'no'" in failure.value.output
+    with pytest.raises(ChildFailed, match=r"cannot be started.*nowhere"):
+        act("pass", python="/nowhere/python3")
+    assert act("result = 1", python=sys.executable).content == 1
+
+
+def test_a_request_that_is_too_long_is_refused():
+    with pytest.raises(ChildFailed, match="too long"):
+        act("#" * 70_000)
+
+
+def test_the_caller_does_something_meanwhile_and_can_end_the_child(tmp_path, temporary):
+    calls = []
+    assert act("time.sleep(2.5); result = 1", lambda: calls.append(1)).content == 1
+    assert len(calls) == 2
+
+    number = tmp_path / "number"
+
+    def cancel():
+        raise KeyError("cancelled")
+
+    does = f"pathlib.Path({str(number)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    with pytest.raises(KeyError):
+        act(does, cancel)
+    processes.wait_until(lambda: is_gone(int(number.read_text())), "the end of the child", 5)
+    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 5)
+
+
+def test_many_threads_have_children_at_once():
+    with concurrent.futures.ThreadPoolExecutor(8) as executor:
+        codes = [f"time.sleep(0.1); result = {number}" for number in range(24)]
+        assert [answer.content for answer in executor.map(act, codes)] == list(range(24))
+
+
+_PROGRAM = """
+import json, os, sys, tempfile, threading, time
+from glare_murano.package import sandbox
+from glare_murano.package.sandbox import ChildSettings, children
+from tests.unit.package import sandboxed
+
+def act(does):
+    with tempfile.TemporaryFile() as file:
+        return sandbox.run(sandboxed.NAME, file, {"does": does}, ChildSettings()).content
+
+def warm():
+    return children._processes[sandboxed.NAME]._process.pid
+"""
+
+
+@contextlib.contextmanager
+def running(program, temporary):
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM + program],
+        cwd=processes.ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+
+
+def test_no_process_is_left_after_the_sender_was_killed(temporary):
+    does = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(60)"
+    program = (
+        f"threading.Thread(target=act, args=[{does!r}], daemon=True).start()\n"
+        f"while sandboxed.NAME not in children._processes: time.sleep(0.01)\n"
+        f"path = f'/proc/{{warm()}}/task/{{warm()}}/children'\n"
+        f"found = []\n"
+        # The supervisor of the running child, and the next one.
+        f"while len(found) < 2 or len(below) < 2:\n"
+        f"    time.sleep(0.05)\n"
+        f"    found = open(path).read().split()\n"
+        f"    below = [c for p in found for c in open(f'/proc/{{p}}/task/{{p}}/children').read()"
+        f".split()]\n"
+        f"print(warm(), *found, *below, flush=True)\n"
+        f"time.sleep(60)"
+    )
+    with running(program, temporary) as sender:
+        pids = [int(pid) for pid in sender.stdout.readline().split()]
+        assert len(pids) == 5
+        assert not any(map(is_gone, pids))
+        os.kill(sender.pid, signal.SIGKILL)
+    processes.wait_until(lambda: all(map(is_gone, pids)), "the end of all processes", 10)
+    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
+
+
+def test_a_forked_process_has_a_warm_process_of_its_own(temporary):
+    program = (
+        "act('pass')\n"
+        "first = warm()\n"
+        "if not os.fork():\n"
+        "    act('pass')\n"
+        "    own = warm()\n"
+        "    opened = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
+        " if os.path.lexists(f'/proc/self/fd/{n}')]\n"
+        "    sockets = sum('socket' in name for name in opened)\n"
+        "    print(json.dumps([first, own, sockets]), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "act('pass')\n"
+        "print(json.dumps([first, warm()]), flush=True)"
+    )
+    with running(program, temporary) as sender:
+        first, own, sockets = json.loads(sender.stdout.readline())
+        again = json.loads(sender.stdout.readline())
+    assert own != first
+    assert again == [first, first]
+    assert sockets == 1
+    processes.wait_until(lambda: is_gone(own) and is_gone(first), "the end of both", 10)
+
+
+def test_a_thread_may_hold_the_lock_during_a_fork(temporary):
+    program = (
+        "act('pass')\n"
+        "with children._lock:\n"
+        "    pid = os.fork()\n"
+        "    if not pid:\n"
+        "        act('pass')\n"
+        "        os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)"
+    )
+    with running(program, temporary) as sender:
+        assert sender.stdout.readline() == "7\n"
+
+
+def test_signals_to_every_process_of_a_service_do_not_end_a_child():
+    act("pass")
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        running = executor.submit(
+            act,
+            "for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):\n"
+            "    os.kill(os.getpid(), number); os.kill(os.getppid(), number)\n"
+            "time.sleep(0.5); result = 1",
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(warm_process().pid, number)
+        assert running.result().content == 1

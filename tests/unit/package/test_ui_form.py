@@ -18,7 +18,7 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 from glare_murano.package.ui_form import FormCheck, check_form, input_fields
 from tests import effort, packages
 
-PAGE = pathlib.Path(__file__).parents[3] / "doc/source/user/packages.rst"
+PAGE = pathlib.Path(__file__).parents[3] / "doc/source/reference/packages.rst"
 
 FILE = "UI/ui.yaml"
 NEW = """\
@@ -84,7 +84,11 @@ Forms:
 def wrong(text: str | bytes) -> list[str]:
     """The problems of a form."""
     data = text.encode() if isinstance(text, str) else text
-    return [str(problem) for problem in check_form(data, FILE)[0]]
+    try:
+        problems, _ = check_form(data, FILE)
+    except InvalidPackage as error:
+        problems = list(error.problems)
+    return [str(problem) for problem in problems]
 
 
 def ignored(text: str) -> list[str]:
@@ -165,6 +169,56 @@ def test_a_section_that_the_dashboard_cannot_read_is_refused(text: str, problem:
 
 
 @pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"{APPLICATION}a: 1\na: 2\n", ", line 3: 'a' is repeated with another value [yaml-key]"),
+        (f"{APPLICATION}Version: 2\nVersion: 2.0\n", "line 3: 'Version' is repeated with another"),
+        (
+            page("name: a, type: string, label: b, label: c"),
+            "line 5: 'label' is repeated with anoth",
+        ),
+        (
+            f"{APPLICATION}Templates: {{a: [{{b: 1, b: 2}}]}}",
+            "line 2: 'b' is repeated with another",
+        ),
+        (f"{APPLICATION}Templates: {{a: 1, a: '1'}}", "line 2: 'a' is repeated with another value"),
+        (f"{APPLICATION}Templates: {{a: 1, a: !!str 1}}", "'a' is repeated with another value"),
+        (f"{APPLICATION}Templates: {{a: {{}}, a: []}}", "'a' is repeated with another value"),
+        (f"{APPLICATION}Templates: {{a: [], a: ''}}", "'a' is repeated with another value"),
+        # Without quotes, the dashboard reads an expression.
+        (f"{APPLICATION}Templates: {{a: $.x, a: '$.x'}}", "'a' is repeated with another value"),
+        (f"{APPLICATION}Templates: {{a: [1, 2], a: [1]}}", "'a' is repeated with another value"),
+        (f"{APPLICATION}Templates: {{a: {{b: 1}}, a: {{b: 2}}}}", "'a' is repeated with another"),
+        (f"{APPLICATION}Templates: {{a: {{b: 1}}, a: {{c: 1}}}}", "'a' is repeated with another"),
+    ],
+)
+def test_a_key_that_is_repeated_with_another_value_is_refused(text: str, problem: str) -> None:
+    found = wrong(text)
+    assert len(found) == 1
+    assert problem in found[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{APPLICATION}Version: 2\nVersion: 2\n",
+        f"{APPLICATION}Templates: {{a: [1, {{b: c}}], a: [1, {{b: c}}]}}",
+        f"{APPLICATION}Templates: {{b: &b {{c: 1}}, a: *b, a: *b}}",
+        page("name: a, type: string, label: b, label: b"),
+        page("name: a, type: string, label: 'b', label: \"b\""),
+    ],
+)
+def test_a_key_that_is_repeated_with_the_same_value_is_a_warning(text: str) -> None:
+    assert wrong(text) == []
+    (warning,) = ignored(text)
+    assert "is repeated with the same value [yaml-key]" in warning
+
+
+def test_a_value_that_comes_back_is_another_one() -> None:
+    assert len(wrong(f"{APPLICATION}Templates: {{a: 1, a: 2, a: 1}}")) == 2
+
+
+@pytest.mark.parametrize(
     ("field", "problem"),
     [
         ("type: string", "line 5: a field has no 'name' [form-field]"),
@@ -238,6 +292,49 @@ def test_what_the_dashboard_ignores_is_a_warning(text: str, warning: str) -> Non
     assert re.search(r"line \d", found)
 
 
+_HEADER = "Application: {{'?': {{type: a.B}}, x: [{{'?': {{type: a.C, classVersion: {}}}}}]}}\n"
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["0", "1", "12", "'1.10'", '">=1,<2"', "1.2.3", "", "~", "'*'", "$.a.version", "!yaql x"],
+)
+def test_a_range_in_the_header_of_an_object_is_accepted(version: str) -> None:
+    assert ignored(_HEADER.format(version)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("1.10", "YAML reads '1.10' without quotes as another value; write it in quotes"),
+        ("010", "'010' is not a valid range"),
+        ("1_0", "'1_0' is not a valid range"),
+        ("yes", "'yes' is not a valid range"),
+        ("newest", "'newest' is not a valid range of versions: expected a version such as 1"),
+        ("'newest'", "'newest' is not a valid range"),
+        ("-1", "'-1' is not a valid range"),
+        ("[1]", "expected a range of versions, found a sequence"),
+    ],
+)
+@pytest.mark.parametrize("section", ["Application", "Templates", "Parameters"])
+def test_any_other_version_of_an_object_is_refused(section: str, version: str, reason: str) -> None:
+    text = _HEADER.format(version)
+    if section != "Application":
+        text = APPLICATION + text.replace("Application", section)
+    (problem,) = wrong(text)
+
+    line = 1 if section == "Application" else 2
+    assert problem.startswith(f"{FILE}, line {line}: classVersion: {reason}")
+    assert problem.endswith("[form-range]")
+
+
+def test_a_wrong_version_in_a_template_is_reported_once() -> None:
+    header = "{'?': &header {type: a.B, classVersion: 1.10}}"
+    text = f"{APPLICATION}Templates: {{a: {header}, b: {{'?': *header}}}}\n"
+
+    assert len(wrong(text)) == 1
+
+
 def test_before_version_2_2_the_object_may_be_an_expression() -> None:
     assert ignored("Version: 2.1\nApplication: $template\n") == []
     assert ignored("Version: 2.1\nApplication: {'?': $.header}\n") == []
@@ -274,6 +371,39 @@ def test_a_form_is_checked_with_the_rest_of_the_package_or_not_at_all() -> None:
     assert [problem.rule for problem in caught.value.problems] == rules
     assert found.warnings == caught.value.problems
     assert found.ui == b"Version: 1\n"
+
+
+def test_what_an_engine_refuses_is_refused_whatever_the_operator_chooses() -> None:
+    form = b"Version: 1\n" + _HEADER.format("1.10").encode()
+    with Archive.open(_zipped(form)) as archive:
+        assert read_contents(archive).warnings == ()
+        with pytest.raises(InvalidPackage) as caught:
+            read_contents(archive, form_check=FormCheck.WARN)
+    assert [problem.rule for problem in caught.value.problems] == [Rule.FORM_RANGE]
+    assert [problem.rule for problem in caught.value.warnings] == [Rule.FORM_VERSION]
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        (b"a: [", None),
+        (b"a: b\t\n", None),
+        (b"a: !!python/object:os.system x", Rule.YAML_TAG),
+        (b"[" * 65 + b"]" * 65, Rule.YAML_DEPTH),
+        (b"a: &a [*a]", Rule.YAML_ALIAS),
+        (b"Version: 2\nVersion: 3", Rule.YAML_KEY),
+        (b"[" + b"1," * 100_000 + b"]", Rule.YAML_SIZE),
+    ],
+)
+def test_only_what_a_dashboard_cannot_show_is_a_warning(form: bytes, rule: Rule | None) -> None:
+    with Archive.open(_zipped(form)) as archive:
+        if rule is None:
+            (warning,) = read_contents(archive, form_check=FormCheck.WARN).warnings
+            assert warning.rule is Rule.YAML_SYNTAX
+            return
+        with pytest.raises(InvalidPackage) as caught:
+            read_contents(archive, form_check=FormCheck.WARN)
+    assert [problem.rule for problem in caught.value.problems] == [rule]
 
 
 def test_the_documentation_lists_every_type_with_its_attributes() -> None:
@@ -360,7 +490,10 @@ class TestAnyForm:
         self._check(data)
 
     def _check(self, data: bytes) -> None:
-        problems, warnings = check_form(data, FILE)
+        try:
+            problems, warnings = check_form(data, FILE)
+        except InvalidPackage as error:
+            problems, warnings = list(error.problems), []
         for each in (*problems, *warnings):
             assert each.where == FILE
             assert str(each.rule).startswith(("form-", "yaml-"))

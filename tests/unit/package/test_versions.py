@@ -20,6 +20,7 @@ from glare_murano.package import (
     VersionSpec,
     parse_version,
 )
+from glare_murano.package.versions import SortedVersions
 from tests import effort
 
 # Python converts no integer of more decimal digits.
@@ -255,7 +256,7 @@ class TestGrammar:
         started = time.monotonic()
         with contextlib.suppress(InvalidRange):
             VersionSpec.of(text)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
 
     def test_the_text_stays_as_written(self):
         assert str(VersionSpec.of(" >= 1.10 ")) == " >= 1.10 "
@@ -322,6 +323,12 @@ class TestSelect:
     def test_the_first_given_of_those_that_differ_in_build_metadata(self):
         versions = [Version("1.0.0+b"), Version("1.0.0+c"), Version("1.0.0+a")]
         assert VersionSpec.of("1").select(versions) is versions[0]
+
+    def test_the_build_that_the_range_names(self):
+        versions = [Version("1.0.0+b"), Version("1.0.0"), Version("1.0.0+a")]
+        assert VersionSpec.of("1.0.0").select(versions) is versions[1]
+        assert VersionSpec.of("==1.0.0+a").select(versions) is versions[2]
+        assert VersionSpec.of("1.0.0").select(versions[::2]) is versions[0]
 
     def test_takes_any_iterable(self):
         versions = (Version(text) for text in ("1.0.0", "1.1.0"))
@@ -568,3 +575,95 @@ class TestWithFallbacks:
 )
 def test_only_the_version_alone_is_an_exact_range(text, is_exactly):
     assert VersionSpec.of(text).is_exactly(Version("1.2.3")) is is_exactly
+
+
+class TestSortedVersions:
+    @settings(max_examples=effort.RANGES)
+    @given(ranges(), st.lists(VERSIONS, max_size=12))
+    def test_finds_what_matches(self, text, versions):
+        with contextlib.suppress(InvalidRange):
+            spec = VersionSpec.of(text)
+            found = SortedVersions(versions)
+            inside = set(filter(spec.match, versions))
+            assert set(found.newest_first(found.within(spec))) == inside
+            assert found.among(inside) == found.within(spec)
+
+    @settings(max_examples=effort.FILES)
+    @given(st.lists(VERSIONS, max_size=12))
+    def test_the_order_is_that_of_the_library(self, versions):
+        found = SortedVersions(versions)
+        expected = sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True)
+        assert list(found.newest_first(found.every)) == expected
+        assert found.newest(found.every) == next(iter(expected), None)
+        assert [found[found.place(version)] for version in versions] == versions
+
+    @settings(max_examples=effort.FILES)
+    @given(st.lists(VERSIONS, max_size=12), st.lists(st.lists(VERSIONS, max_size=6), max_size=6))
+    def test_memberships_are_the_sets_of_each_version(self, versions, chosen):
+        found = SortedVersions(versions)
+        sets = [found.among(each) for each in chosen]
+        oldest_first = reversed(list(found.newest_first(found.every)))
+        assert found.memberships(sets) == [
+            sum(1 << number for number, each in enumerate(chosen) if version in each)
+            for version in oldest_first
+        ]
+
+    def test_without_versions_there_are_only_empty_sets(self):
+        found = SortedVersions([])
+        assert found.every == found.within(VersionSpec.of("*")) == 0
+        assert found.newest(0) is None
+        assert found.memberships([0, 0]) == []
+
+
+def _seconds(work):
+    """The least processor time of several runs."""
+
+    def once():
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    return min(once() for _ in range(7))
+
+
+class TestCost:
+    """What a version or a range costs, compared with a plain one in the same run."""
+
+    @pytest.mark.parametrize("form", ["1.0.0-rc.{}", "1.0.0+b.{}", "1.0.0-rc.1+b.{}"])
+    def test_a_pre_release_costs_no_more_than_another_version(self, form):
+        # Three times: the difference between a hash and none, and what a busy machine adds.
+        spec = VersionSpec.of(",".join(f"!={form.format(number)}" for number in range(32)))
+        unlike, plain = (
+            [Version(text.format(number)) for number in range(100, 200)]
+            for text in (form, "1.{}.0")
+        )
+        seconds, usual = (
+            _seconds(lambda versions=versions: [spec.match(v) for v in versions * 20])
+            for versions in (unlike, plain)
+        )
+        assert seconds < 3 * usual
+
+    def test_a_long_pre_release_costs_no_more_than_a_short_one(self):
+        spec = VersionSpec.of(f">=1.0.0-{'a.' * 480}b")
+        long, short = (
+            [Version(f"1.0.0-{'a.' * count}{number}") for number in range(100)]
+            for count in (480, 1)
+        )
+        seconds, usual = (
+            _seconds(lambda versions=versions: [spec.match(v) for v in versions * 20])
+            for versions in (long, short)
+        )
+        # The hash of five hundred identifiers.
+        assert seconds < 20 * usual
+
+    def test_many_versions_cost_no_more_than_few(self):
+        spec = VersionSpec.of(",".join(f"!=1.{number}.5" for number in range(32)))
+        many, few = (
+            SortedVersions(Version(f"1.{number}.0") for number in range(count))
+            for count in (5000, 50)
+        )
+        seconds, usual = (
+            _seconds(lambda versions=versions: [versions.within(spec) for _ in range(200)])
+            for versions in (many, few)
+        )
+        assert seconds < 8 * usual

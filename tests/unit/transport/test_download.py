@@ -34,7 +34,7 @@ from loader.catalogs.glare import GlareCatalog, GlareRepository
 from loader.catalogs.murano import MuranoCatalog
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage
-from loader.publishing import bundles, saving
+from loader.publishing import bundles, exports
 from loader.transport.download import Download
 from tests import packages
 from tests.unit import faulty
@@ -405,11 +405,11 @@ def test_a_query_survives_temporary_failures(server: Faulty, fault: Fault) -> No
     assert [str(release) for release, _ in answer.releases] == ["org.faulty 1.0.0"]
 
 
-@pytest.mark.parametrize("body", [b'{"artifacts": [{"na', b'{"artifacts": [', b"", b"{"])
+@pytest.mark.parametrize("body", [b'{"packages": [{"na', b'{"packages": [', b"", b"{"])
 def test_truncated_json_is_requested_again(server: Faulty, body: bytes) -> None:
     server.faults = [
         lambda handler: handler.send_other(body),
-        lambda handler: handler.send_other(b'{"artifacts": []}'),
+        lambda handler: handler.send_other(b'{"packages": []}'),
     ]
 
     assert list(_catalog(server).releases("org.faulty")) == []
@@ -531,7 +531,7 @@ def test_the_message_of_a_server_is_quoted_and_shortened(server: Faulty) -> None
 
 
 def test_a_list_that_is_late_is_requested_again(server: Faulty) -> None:
-    server.faults = [faulty.hang, lambda handler: handler.send_other(b'{"artifacts": []}')]
+    server.faults = [faulty.hang, lambda handler: handler.send_other(b'{"packages": []}')]
 
     assert list(_catalog(server).releases("org.faulty")) == []
     assert len(server.seen) == 2
@@ -551,7 +551,7 @@ class _Sent:
 
 
 def _saved(server: Faulty, folder: pathlib.Path) -> None:
-    saving.save(_catalog(server), server.release, folder / "a.zip", lambda *_: None)
+    exports.save(_catalog(server), server.release, folder / "a.zip", lambda *_: None)
 
 
 def _downloaded(server: Faulty, repository_class: type[Repository]) -> None:
@@ -636,7 +636,7 @@ def test_a_first_token_survives_temporary_failures(
 ) -> None:
     server.tokens, server.identity_faults = set(), [fault] * 2
     catalog = kind(_keystone_session(server), endpoint=server.url, attempts=3)
-    server.faults = [lambda handler: handler.send_other(b'{"artifacts": [], "packages": []}')]
+    server.faults = [lambda handler: handler.send_other(b'{"packages": []}')]
 
     assert list(catalog.releases("org.faulty")) == []
     assert (server.issued, len(waits)) == (1, 2)
@@ -841,8 +841,8 @@ def test_a_long_wait_is_logged(
 
 @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "length"])
 def test_a_list_may_be_compressed(server: Faulty, chunked: bool) -> None:
-    artifacts = {"artifacts": [], "padding": random.Random(0).randbytes(300_000).hex()}
-    packed = gzip.compress(json.dumps(artifacts).encode())
+    listed = {"packages": [], "padding": random.Random(0).randbytes(300_000).hex()}
+    packed = gzip.compress(json.dumps(listed).encode())
     length = {"Content_Length": str(len(packed))}
     body = packed
     if chunked:
@@ -885,7 +885,7 @@ def test_the_session_of_a_caller_stays_as_it_is(
     monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
     session = _keystone_session(server)
     adapters = {prefix: dict(vars(each)) for prefix, each in session.adapters.items()}
-    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')]
+    server.faults = [lambda handler: handler.send_other(b'{"packages": []}')]
 
     assert list(GlareCatalog(session, endpoint=server.url).releases("org.faulty")) == []
 
@@ -900,7 +900,7 @@ def test_the_session_of_a_caller_stays_as_it_is(
 
 def test_the_catalogues_of_a_session_share_a_connection(server: Faulty) -> None:
     session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
-    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')] * 3
+    server.faults = [lambda handler: handler.send_other(b'{"packages": []}')] * 3
 
     for _ in range(3):
         catalog = GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url)
@@ -923,7 +923,7 @@ def test_a_session_is_used_with_the_hooks_and_adapters_of_its_caller(server: Fau
     session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
     session.mount("http://", Adapter("adapter"))
     session.session.hooks["response"] = lambda *_, **__: seen.append("hook")  # type: ignore[assignment]
-    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')]
+    server.faults = [lambda handler: handler.send_other(b'{"packages": []}')]
 
     list(GlareCatalog(session, project_id="p", endpoint=server.url).releases("org.faulty"))
 

@@ -17,7 +17,8 @@ ARCHIVE = b"PK"
 class Images:
     """A Glance with one image, which a test changes between the requests.
 
-    :ivar states: statuses that each look at the image takes in turn; the last one stays.
+    :ivar states: statuses that each look at the image takes in turn; the last one stays. A task
+        follows a plus sign, and the rule of a refusal a colon.
     :ivar refused: the requests that are refused for a conflict, each once.
     :ivar sent: all requests.
     """
@@ -30,7 +31,9 @@ class Images:
     def get(self, image_id: str) -> dict[str, Any]:
         status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         name, _, task = status.partition("+")
-        return {"id": image_id, "status": name, "os_glance_import_task": task}
+        name, _, refusal = name.partition(":")
+        found = {"id": image_id, "status": name, "os_glance_import_task": task}
+        return {**found, "murano_refusal": f"a reason [{refusal}]"} if refusal else found
 
     def stage(self, image_id: str, data: io.BytesIO, size: int, label: str) -> None:
         self._send("stage")
@@ -78,6 +81,40 @@ def test_a_refused_archive_is_not_staged_again() -> None:
 
     assert _import(images) == "queued"
     assert images.sent == ["stage", "import"]
+
+
+def test_an_archive_that_the_service_had_no_time_to_read_is_sent_again(
+    waits: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    busy = ("uploading", "importing+1", "queued:service-busy")
+    images = Images("queued", *busy, *busy, "uploading", "active")
+
+    assert _import(images) == "active"
+    assert images.sent == ["stage", "import"] * 3
+    long = [wait for wait in waits if wait >= 5]
+    assert len(long) == 2
+    assert 5 <= long[0] <= 10 <= long[1] <= 20
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert caplog.messages[0].startswith(
+        "The service is busy with other packages; sending the archive again in "
+    )
+
+
+def test_an_archive_is_not_sent_again_for_ever(waits: list[float]) -> None:
+    busy = ("uploading", "importing+1", "queued:service-busy")
+    images = Images("queued", *busy * 10)
+
+    assert _import(images) == "queued"
+    assert images.sent == ["stage", "import"] * 5
+    assert len([wait for wait in waits if wait >= 5]) == 4
+
+
+def test_an_archive_that_breaks_a_rule_is_not_sent_again(waits: list[float]) -> None:
+    images = Images("queued", "uploading", "importing+1", "queued:service-busy] [manifest-name")
+
+    assert _import(images) == "queued"
+    assert images.sent == ["stage", "import"]
+    assert not [wait for wait in waits if wait >= 5]
 
 
 def test_another_client_that_is_staging_is_waited_for(waits: list[float]) -> None:

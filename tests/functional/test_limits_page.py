@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page of limits has the numbers of the code."""
+
+import pathlib
+import re
+
+import pytest
+
+from glare_murano import fields, resolver, wire
+from glare_murano.glare import artifact, field_types
+from glare_murano.package import archive_rules, classes, contents, manifest, safe_yaml, versions
+from glare_murano.package.sandbox import turns
+from glare_murano.service import batches, request_reading
+from loader import config
+from loader.transport import retries
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "doc" / "source" / "reference" / "limits.rst"
+UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024**2}
+
+
+def _max_properties() -> int:
+    """Read the limit in the source, which cannot be imported beside Glare."""
+    source = (ROOT / "glare_murano" / "glance" / "import_plugin.py").read_text()
+    (number,) = re.findall(r"^MAX_PROPERTIES = (\d+) \* 1024$", source, re.MULTILINE)
+    return int(number) * 1024
+
+
+FIXED = {
+    "Characters of a path": archive_rules.DEFAULT_LIMITS.path_length,
+    "Directories in a path": archive_rules.DEFAULT_LIMITS.path_depth,
+    "Size of a YAML file": safe_yaml.MAX_SIZE,
+    "Levels in a YAML file": safe_yaml.MAX_DEPTH,
+    "Values in a YAML file, with aliases expanded": safe_yaml.MAX_EXPANDED,
+    "Size of a logo": contents.MAX_IMAGE_SIZE,
+    "Characters of a package's name, in a service": fields.MAX_NAME,
+    "Characters of a version, in Glare": field_types._MAX_VERSION,
+    "Number in a version, in Glare": field_types._MAX_COMPONENT,
+    "Requirements of a package": manifest.MAX_REQUIREMENTS,
+    "Clauses of a range": versions._MAX_CLAUSES,
+    "Base classes of a class": classes.MAX_BASES,
+    "Elements of all lists and mappings": fields.MAX_ELEMENTS,
+    "Tags": fields.MAX_TAGS,
+    "Size of all properties, in Glance": _max_properties(),
+    "Uploads of a project that wait for their turn": turns.MAX_WAITING,
+    "Packages of a publication": wire.MAX_PUBLICATIONS,
+    "Size of a request without an archive": request_reading.MAX_BODY,
+    "Characters of a query in a URL": request_reading.MAX_QUERY,
+    "Levels in the JSON of a request": request_reading.MAX_DEPTH,
+    "Requirements of a dependency query": wire.MAX_REQUIREMENTS,
+    "Pinned versions of a package in it": wire.MAX_PINS,
+    "Packages of a plan": resolver.MAX_PACKAGES,
+    "Archives of a batch": wire.MAX_ARCHIVES,
+    "Size of a batch": batches.MAX_SIZE,
+    "Packages of a page of a list": wire.MAX_PACKAGES,
+    "Attempts of a request": retries.DEFAULT_ATTEMPTS,
+}
+
+
+def _rows(section: str) -> list[tuple[str, int, str]]:
+    """Return the rows of the tables in a part of the page: what, the number, the option."""
+    found = re.findall(r"^(\S.*?)  +([\d,]+) ?(s|KiB|MiB|)(?: +``(\w+)``)?$", section, re.M)
+    return [(what, int(n.replace(",", "")) * UNITS[unit], name) for what, n, unit, name in found]
+
+
+SERVICE, ENGINE = (_rows(part) for part in PAGE.read_text().split("\nThe engine\n==========\n"))
+
+
+def _defaults(listed: list[tuple[str, list]]) -> dict[str, int]:
+    return {option.name: option.default for _, options in listed for option in options}
+
+
+def test_the_fixed_limits_are_those_of_the_code() -> None:
+    assert {what: n for what, n, name in SERVICE + ENGINE if not name} == FIXED
+
+
+@pytest.mark.parametrize(
+    ("rows", "listed"),
+    [(SERVICE, artifact.list_opts()), (ENGINE, config.list_opts())],
+    ids=["service", "engine"],
+)
+def test_the_options_have_these_defaults(
+    rows: list[tuple[str, int, str]], listed: list[tuple[str, list]]
+) -> None:
+    defaults = _defaults(listed)
+    # This option counts MiB.
+    shown = {name: n // 1024**2 if name == "max_task_memory" else n for _, n, name in rows if name}
+    assert len(shown) >= 10
+    assert shown == {name: defaults[name] for name in shown}

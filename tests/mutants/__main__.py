@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Try the mutants of some areas, or of all; exit with 1 if more of them survive than allowed."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.testing import run_tests
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import TestOutcome, WorkItem, WorkResult
+
+from tests.mutants import sample
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+RUNS = ROOT / ".cache" / "mutants"
+# How many of a hundred mutants that change something may survive.
+MOST = 3
+# The longest time for the tests of a mutant, in seconds. A mutant that takes longer is noticed.
+_SECONDS = 1800
+
+
+class MutantsError(Exception):
+    """The mutants cannot be tried, or too many survive."""
+
+
+class Survivor(NamedTuple):
+    """A mutant that has passed all tests: its module, and the line before and after the change."""
+
+    module: str
+    before: str
+    after: str
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Try the mutants of the named areas, one area after another.
+
+    :raises MutantsError: if too many mutants of an area survive.
+    """
+    areas = tomllib.loads((HERE / "areas.toml").read_text())
+    parser = argparse.ArgumentParser(prog="make mutants")
+    parser.add_argument("areas", nargs="*", choices=[[], *areas], metavar="AREA")
+    reports = [_try_area(name, areas[name]) for name in parser.parse_args(arguments).areas or areas]
+    if failed := [report for report in reports if report]:
+        raise MutantsError("\n".join(failed))
+
+
+def _try_area(name: str, area: Mapping[str, Any]) -> str:
+    """Try the mutants of an area that have no result yet.
+
+    :returns: why the area fails; empty if it passes.
+    """
+    folder = _copy(name)
+    # Cosmic Ray reads and changes the modules below the current directory.
+    with contextlib.chdir(folder), use_db(str(folder.with_suffix(".sqlite"))) as database:
+        if not database.num_work_items:
+            _check_unchanged(area["tests"])
+            sample.draw(database, _modules(area))
+        _try_pending(name, database, area["tests"])
+        survivors = list(_survivors(database))
+        count = database.num_work_items
+    return _assess(name, survivors, count)
+
+
+def _copy(name: str) -> pathlib.Path:
+    """Return the directory of an area's copy of the last commit, which is made if it is missing."""
+    commit = _output("git", "rev-parse", "--short=12", "HEAD")
+    folder = RUNS / f"{name}-{commit}"
+    if not folder.exists():
+        unfinished = folder.with_suffix(".new")
+        unfinished.mkdir(parents=True, exist_ok=True)
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, stdout=-1).stdout
+        subprocess.run(["tar", "-x"], cwd=unfinished, input=archive, check=True)
+        for shared in (".cache", ".venv"):
+            (unfinished / shared).symlink_to(ROOT / shared)
+        unfinished.rename(folder)
+    return folder
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=-1, text=True).stdout.strip()
+
+
+def _modules(area: Mapping[str, Any]) -> list[str]:
+    """Return the paths of an area's modules, in the copy.
+
+    :raises MutantsError: if a pattern finds none.
+    """
+    found: set[str] = set()
+    for pattern in area["modules"]:
+        paths = {str(path) for path in pathlib.Path().glob(pattern)}
+        if not paths:
+            raise MutantsError(f"{pattern} is not the path of a module")
+        found |= paths
+    return sorted(found - set(area.get("except", ())))
+
+
+def _check_unchanged(tests: Sequence[str]) -> None:
+    """Check that the tests pass without a change, in the copy.
+
+    :raises MutantsError: if they fail.
+    """
+    outcome, output = run_tests(_command("", tests), _SECONDS)
+    if outcome is not TestOutcome.SURVIVED:
+        raise MutantsError(f"the tests fail without a change:\n{output[-4000:]}")
+
+
+def _command(module: str, tests: Sequence[str]) -> str:
+    """Return the command that tests a change of a module, and ends with the first failure.
+
+    Tests that name the module come first.
+    """
+    files = [str(file) for test in tests for file in _files(pathlib.Path(test))]
+    name = pathlib.Path(module).stem
+    first = [file for file in files if module and name in pathlib.Path(file).read_text()]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    python = ROOT / ".venv" / "bin" / "python"
+    return shlex.join([str(python), "-m", "pytest", *options, *dict.fromkeys([*first, *files])])
+
+
+def _files(test: pathlib.Path) -> Iterator[pathlib.Path]:
+    yield from sorted(test.rglob("test_*.py")) if test.is_dir() else [test]
+
+
+def _try_pending(name: str, database: WorkDB, tests: Sequence[str]) -> None:
+    pending = database.pending_work_items
+    for number, item in enumerate(pending, database.num_results + 1):
+        (change,) = item.mutations
+        start = time.monotonic()
+        result = mutate_and_test([change], _command(str(change.module_path), tests), _SECONDS)
+        database.set_result(item.job_id, result)
+        outcome = result.test_outcome.value if result.test_outcome else result.worker_outcome.value
+        print(
+            f"{name} {number}/{database.num_work_items}: {change.module_path}:"
+            f"{change.start_pos[0]} {outcome} in {time.monotonic() - start:.0f} s",
+            flush=True,
+        )
+
+
+def _survivors(database: WorkDB) -> Iterator[Survivor]:
+    for item, result in database.completed_work_items:
+        if result.test_outcome is TestOutcome.SURVIVED:
+            yield _survivor(item, result)
+
+
+def _survivor(item: WorkItem, result: WorkResult) -> Survivor:
+    """Return what a mutant has changed; each changes one place."""
+    (change,) = item.mutations
+    changed: dict[str, list[str]] = {"-": [], "+": []}
+    for line in (result.diff or "").splitlines():
+        if line[:1] in changed and line[:3] not in ("---", "+++"):
+            changed[line[0]].append(line[1:].strip())
+    return Survivor(str(change.module_path), *(" ".join(lines) for lines in changed.values()))
+
+
+def _assess(name: str, survivors: Sequence[Survivor], count: int) -> str:
+    """Print the survivors of an area; return why it fails, or nothing."""
+    listed = tomllib.loads((HERE / "without_effect.toml").read_text()).get(name, [])
+    without_effect = {Survivor(each["module"], each["before"], each["after"]) for each in listed}
+    found = [each for each in survivors if each not in without_effect]
+    for each in found:
+        print(f"{name}: {each.module}\n    - {each.before}\n    + {each.after}")
+    changing = count - (len(survivors) - len(found))
+    summary = f"{name}: {len(found)} of {changing} mutants that change something survive"
+    print(summary, flush=True)
+    return summary if len(found) * 100 > MOST * changing else ""
+
+
+if __name__ == "__main__":
+    try:
+        os.environ.pop("FULL_TESTS", None)
+        main(sys.argv[1:])
+    except MutantsError as error:
+        sys.exit(f"mutants: {error}")

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The results of checks, and the libraries that an installation needs."""
+
+import importlib.metadata
+import json
+from collections.abc import Iterator
+
+import pytest
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from glare_murano.upgrade_checks import Finding, UpgradeCheck, find_unmet_requirements
+
+
+def _nothing() -> Iterator[Finding]:
+    yield from ()
+
+
+def _warning() -> Iterator[Finding]:
+    yield Finding("slow", is_error=False)
+
+
+def _error() -> Iterator[Finding]:
+    yield Finding("wrong")
+    yield Finding("slow", is_error=False)
+
+
+def test_the_worst_finding_of_a_check_is_its_result(capsys: pytest.CaptureFixture[str]) -> None:
+    command = UpgradeCheck("Title", {"One": _nothing, "Two": _warning, "Three": _error})
+
+    code = upgradecheck.main(cfg.ConfigOpts(), "p", command, ["upgrade", "check", "--json"], [])
+
+    assert code == 2
+    output = json.loads(capsys.readouterr().out)
+    assert output["name"] == "Title"
+    assert [(check["check"], check["result"], check["details"]) for check in output["checks"]] == [
+        ("One", 0, None),
+        ("Two", 1, "slow"),
+        ("Three", 2, "wrong\nslow"),
+    ]
+
+
+def test_a_warning_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    command = UpgradeCheck("Title", {"One": _nothing, "Two": _warning})
+
+    assert upgradecheck.main(cfg.ConfigOpts(), "p", command, ["upgrade", "check"], []) == 1
+    assert "Details: slow" in capsys.readouterr().out
+
+
+def test_installed_libraries_of_the_engine_are_as_required() -> None:
+    assert [*find_unmet_requirements("engine")] == []
+
+
+@pytest.mark.parametrize("version", ["2.0", None])
+def test_a_library_of_another_version_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, version: str | None
+) -> None:
+    installed = importlib.metadata.version
+
+    def find(name: str) -> str:
+        if name != "yaql":
+            return installed(name)
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", find)
+
+    (finding,) = find_unmet_requirements("engine")
+    assert not finding.is_error
+    assert f"yaql is {version or 'missing'}, but >=3 is required" in finding.message
+    # Glare does not need it.
+    assert [*find_unmet_requirements("glare")] == []
