@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes a page for each ``openstack`` command of ``setup.cfg``, below ``cli/commands``.
+"""Writes a page for each ``openstack`` command of ``setup.cfg``, below ``reference/cli/commands``.
 
 Each page has only a directive of cliff, which reads the help of the command. Git ignores the
 pages, so that nothing needs to be changed here for a new command.
@@ -44,5 +44,8 @@ def write(folder: pathlib.Path) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Write the pages before Sphinx looks for pages."""
-    app.connect("builder-inited", lambda app: write(pathlib.Path(app.srcdir, "cli", "commands")))
+    app.connect(
+        "builder-inited",
+        lambda app: write(pathlib.Path(app.srcdir, "reference", "cli", "commands")),
+    )
     return {"parallel_read_safe": True}

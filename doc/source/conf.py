@@ -12,12 +12,12 @@ author = "the authors of glare-murano"
 extensions = [
     "cliff.sphinxext",
     "command_pages",
-    "openstackdocstheme",
     "oslo_config.sphinxext",
     "module_map",
     "attack_tables",
     "rule_tables",
     "sphinx.ext.autodoc",
+    "sphinxcontrib.openapi",
 ]
 # Options of every command, which the overview explains once.
 autoprogram_cliff_ignored = [
@@ -31,9 +31,16 @@ autoprogram_cliff_ignored = [
     "--sort-ascending",
     "--sort-descending",
 ]
-html_theme = "openstackdocs"
-openstackdocs_auto_name = False
-openstackdocs_use_storyboard = False
+# A block without a language is a command or its output.
+highlight_language = "text"
+html_theme = "furo"
+html_title = project
+html_copy_source = False
+html_show_copyright = False
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+html_theme_options = {"top_of_page_buttons": []}
 autodoc_member_order = "bysource"
 # What is imported to document the artifact type would bring Glare with it.
 autodoc_mock_imports = ["glare", "glance_store"]

@@ -4,7 +4,10 @@
 
 project = "glare-murano release notes"
 author = "the authors of glare-murano"
-extensions = ["openstackdocstheme", "reno.sphinxext"]
-html_theme = "openstackdocs"
-openstackdocs_auto_name = False
-openstackdocs_use_storyboard = False
+extensions = ["reno.sphinxext"]
+html_theme = "furo"
+html_title = project
+html_copy_source = False
+html_show_copyright = False
+html_show_sourcelink = False
+html_theme_options = {"top_of_page_buttons": []}
