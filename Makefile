@@ -18,6 +18,13 @@ FORMER := .cache/glance-2025.2
 FORMER_READY := $(FORMER)/.ready
 DASHBOARD := .cache/dashboard
 DASHBOARD_READY := $(DASHBOARD)/.ready
+MUTANTS := .cache/mutants-environment
+MUTANTS_READY := $(MUTANTS)/.ready
+RELEASE := .cache/release
+RELEASE_READY := $(RELEASE)/.ready
+# The tests of Murano and its client, plain Murano, and Murano with this project.
+TEMPEST := .cache/tempest
+TEMPEST_READY := $(addsuffix /.ready,$(addprefix $(TEMPEST)/,client stock ours))
 DEVSTACK := .cache/devstack
 DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
@@ -29,7 +36,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services attacks murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,13 +45,18 @@ help:
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
+	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
+	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
 	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make glance-tests  run Glance's own tests of images without and with packages"
+	@echo "make tempest   run Murano's tempest plug-in and its client's tests with and without this project"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
 	@echo "make docs      build the documentation and the release notes"
+	@echo "make pictures  draw the pictures of the documentation again"
 	@echo "make wheel     build the wheel, and test it in an environment for each extra"
+	@echo "make release VERSION=1.0.0  make and check all files of a release; tag and upload nothing"
 	@echo "make pythons   run the unit tests and the demo on Python $(PYTHONS), where installed"
 	@echo "make unpinned  run the loader's unit tests with the newest libraries"
 	@echo "make samples   write the samples of the options in etc anew"
@@ -56,7 +68,7 @@ swift: $(SWIFT_READY)
 glance: $(GLANCE_READY)
 dashboard: $(DASHBOARD_READY)
 
-$(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
+$(READY): VERSION constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
 	@.ci/environment $(PYTHON) $(VENV) -c constraints.txt -r test-requirements.txt \
 	    -e '.[glare,engine,cli]'
@@ -101,6 +113,28 @@ $(DASHBOARD_READY): tests/integration/dashboard.txt
 	    cp muranodashboard/local/enabled/_[0-9]*.py openstack_dashboard/local/enabled
 	@touch $@
 
+$(MUTANTS_READY): tests/mutants/requirements.txt
+	@echo "Building $(MUTANTS), once."
+	@mkdir -p .cache
+	@.ci/environment $(PYTHON) $(MUTANTS) -r $<
+	@touch $@
+
+$(RELEASE_READY): constraints.txt tests/packaging/requirements.txt
+	@echo "Building $(RELEASE), once."
+	@mkdir -p .cache
+	@.ci/environment $(PYTHON) $(RELEASE) -c constraints.txt -r tests/packaging/requirements.txt
+	@touch $@
+
+$(TEMPEST)/client/.ready $(TEMPEST)/stock/.ready: $(TEMPEST)/%/.ready: tests/tempest/%.txt
+	@echo "Building $(TEMPEST)/$*, once; it takes a minute."
+	@.ci/environment $(PYTHON) $(TEMPEST)/$* -r $<
+	@touch $@
+
+$(TEMPEST)/ours/.ready: constraints.txt requirements.txt setup.cfg
+	@echo "Building $(TEMPEST)/ours, once; it takes a minute."
+	@.ci/environment $(PYTHON) $(TEMPEST)/ours -c constraints.txt PyMySQL -e '.[engine]'
+	@touch $@
+
 # DevStack, which is in no package index. Only the tests of "make devstack" need it.
 $(DEVSTACK):
 	@echo "Fetching DevStack, once."
@@ -133,6 +167,17 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 attacks: $(READY) $(CORE_READY)
 	$(BIN)/python -m pytest tests/integration -m attacks
 
+# RACE_ROUNDS is the number of rounds of each race.
+races: export RACE_ROUNDS ?= 200
+races: $(READY) $(GLANCE_READY)
+	$(BIN)/python -m pytest tests/functional/test_removal_races.py \
+	    tests/functional/glance/test_image_races.py -m services
+
+# A run that was stopped goes on. AREAS are names in tests/mutants/areas.toml, by default all.
+mutants: $(READY) $(CORE_READY) $(GLANCE_READY) $(MUTANTS_READY)
+	$(BIN)/python -m tests.prerequisites
+	$(MUTANTS)/bin/python -m tests.mutants $(AREAS)
+
 devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
 	$(BIN)/python -m pytest tests/functional -m devstack
 
@@ -142,6 +187,9 @@ murano-tests: $(READY) $(CORE_READY)
 glance-tests: $(READY) $(GLANCE_READY)
 	$(BIN)/python -W ignore -m tests.glance_suite
 
+tempest: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(TEMPEST_READY)
+	@exec $(BIN)/python -W ignore -m tests.tempest
+
 bench: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 	$(BIN)/python -W ignore -m benchmarks
 
@@ -150,7 +198,7 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings
+	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings tests/unit/package/archives/make.sh
 
 # The options of Glare's part and the help of the commands are in the documentation.
 $(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
@@ -160,11 +208,19 @@ $(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
 
 # -E: otherwise a page that has not changed is not checked again.
 docs: $(DOCS_READY)
+	@rm -rf build/doc build/releasenotes
 	PYTHONPATH=. $(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html doc/source build/doc
 	$(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html releasenotes/source build/releasenotes
 
+pictures: $(READY)
+	$(BIN)/python doc/pictures/draw.py
+
 wheel: $(READY)
 	.ci/wheel
+
+# SIGNING_KEY is the file of the maintainer's SSH key; without it, this is a dry run.
+release: $(READY) $(RELEASE_READY)
+	.ci/release $(VERSION)
 
 pythons: $(PYTHONS:%=python-%)
 

@@ -249,8 +249,6 @@ function configure_glare_murano_glance {
 function configure_glare_murano_engine {
     local catalog
     catalog=$(glare_murano_catalog)
-    # The name of our loader, whatever the catalogue is.
-    iniset "$MURANO_CONF_FILE" engine packages_service glare
     if [[ "$catalog" == glance ]]; then
         iniset "$MURANO_CONF_FILE" package_loader catalogs directory,glance
     fi
@@ -412,7 +410,7 @@ function unconfigure_glare_murano_engine {
         inidelete "$MURANO_CONF_FILE" package_loader catalogs
         inidelete "$MURANO_CONF_FILE" paste_deploy config_file
         rm -f "$(glare_murano_api_paste_file)"
-        for option in packages_service packages_cache enable_packages_cache; do
+        for option in packages_cache enable_packages_cache; do
             inidelete "$MURANO_CONF_FILE" engine "$option"
         done
         for option in endpoint_type url cafile; do
