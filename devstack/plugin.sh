@@ -72,33 +72,31 @@ function glare_murano_values {
     echo ",${values:+$values,}"
 }
 
-# Write such values back, or take the option away if none are left.
-function glare_murano_write_values {
-    local values=${4#,}
-    values=${values%,}
-    if [[ -n "$values" ]]; then
-        iniset "$1" "$2" "$3" "$values"
-    else
-        inidelete "$1" "$2" "$3"
-    fi
-}
-
 # Add a value to a list once, and lose none that is there.
 # glare_murano_add file section option value
 function glare_murano_add {
     local values
     values=$(glare_murano_values "$1" "$2" "$3")
     if [[ "$values" != *",$4,"* ]]; then
-        glare_murano_write_values "$1" "$2" "$3" "$values$4"
+        iniset "$1" "$2" "$3" "${values#,}$4"
     fi
 }
 
-# Take a value out of a list.
-# glare_murano_remove file section option value
-function glare_murano_remove {
-    local values
-    values=$(glare_murano_values "$1" "$2" "$3")
-    glare_murano_write_values "$1" "$2" "$3" "${values//",$4,"/,}"
+
+# Configuration files of Glare and Murano
+# ---------------------------------------
+
+# Keep such a file as its own plug-in has just written it: in each stack.sh, it
+# writes the whole file again.
+function keep_glare_murano_conf {
+    cp -p "$1" "$1.without-glare-murano"
+}
+
+# Restore the file, if there is one to restore.
+function restore_glare_murano_conf {
+    if [[ -f "$1.without-glare-murano" ]]; then
+        mv "$1.without-glare-murano" "$1"
+    fi
 }
 
 
@@ -225,15 +223,14 @@ function configure_glare_murano_policy {
 }
 
 # Glare: use this project's pipeline, with Keystone's authentication, the
-# health check and the metrics. Glare's own file stays as it is. The options
-# that its plug-in writes for Keystone's filter are no longer read.
+# health check and the metrics. Glare's own file stays as it is, and so do the
+# options of Keystone's filter, which its plug-in has written.
 function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
     cp "$GLARE_MURANO_DIR/glare_murano/glare/etc/glare-paste.ini" "$file"
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
     iniset "$GLARE_CONF_FILE" paste_deploy flavor keystone
-    configure_keystone_authtoken_middleware "$GLARE_CONF_FILE" glare
 }
 
 # Glance: merge our settings into its files. DevStack has just written them,
@@ -270,6 +267,7 @@ function configure_glare_murano_engine {
 
 function configure_glare_murano {
     if is_service_enabled glare; then
+        keep_glare_murano_conf "$GLARE_CONF_FILE"
         configure_glare_murano_type
         configure_glare_murano_policy
         configure_glare_murano_paste
@@ -278,6 +276,7 @@ function configure_glare_murano {
         configure_glare_murano_glance
     fi
     if is_service_enabled murano; then
+        keep_glare_murano_conf "$MURANO_CONF_FILE"
         configure_glare_murano_engine
     fi
 }
@@ -393,30 +392,21 @@ function stop_glare_murano {
 # -----
 
 # Take our settings out of the configuration files, as far as they exist.
-function unconfigure_glare_murano_type {
-    if [[ -f "${GLARE_CONF_FILE:-}" ]]; then
-        glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
-            custom_artifact_types_modules glare_murano.glare.artifact
-        glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
-            enabled_artifact_types murano
-        inidelete "$GLARE_CONF_FILE" paste_deploy config_file
+function unconfigure_glare_murano {
+    if [[ -n "${GLARE_CONF_FILE:-}" ]]; then
+        restore_glare_murano_conf "$GLARE_CONF_FILE"
         rm -f "$(glare_murano_policy_file)" "$(glare_murano_paste_file)"
+        if [[ -d "$GLARE_CONF_DIR/policy.d" ]]; then
+            rmdir --ignore-fail-on-non-empty "$GLARE_CONF_DIR/policy.d"
+        fi
     fi
-}
-
-function unconfigure_glare_murano_engine {
-    local option
-    if [[ -f "${MURANO_CONF_FILE:-}" ]]; then
-        inidelete "$MURANO_CONF_FILE" package_loader catalogs
-        inidelete "$MURANO_CONF_FILE" paste_deploy config_file
+    if [[ -n "${MURANO_CONF_FILE:-}" ]]; then
+        restore_glare_murano_conf "$MURANO_CONF_FILE"
         rm -f "$(glare_murano_api_paste_file)"
-        for option in packages_cache enable_packages_cache; do
-            inidelete "$MURANO_CONF_FILE" engine "$option"
-        done
-        for option in endpoint_type url cafile; do
-            inidelete "$MURANO_CONF_FILE" glare "$option"
-            inidelete "$MURANO_CONF_FILE" glance "$option"
-        done
+    fi
+    if [[ -f "${TEMPEST_CONFIG:-}" ]]; then
+        inidelete "$TEMPEST_CONFIG" service_available glare
+        inidelete "$TEMPEST_CONFIG" application_catalog glare_backend
     fi
 }
 
@@ -440,8 +430,7 @@ function remove_glare_murano_folder {
 
 # Take away what only we have made.
 function cleanup_glare_murano {
-    unconfigure_glare_murano_type
-    unconfigure_glare_murano_engine
+    unconfigure_glare_murano
     unlink_glare_murano_venv
     remove_glare_murano_folder "$GLARE_MURANO_CACHE_DIR"
     remove_glare_murano_folder "$GLARE_MURANO_VENV"
