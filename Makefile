@@ -26,6 +26,7 @@ RELEASE_READY := $(RELEASE)/.ready
 TEMPEST := .cache/tempest
 TEMPEST_READY := $(addsuffix /.ready,$(addprefix $(TEMPEST)/,client stock ours))
 DEVSTACK := .cache/devstack
+# A repository, or a file that "git bundle" has written.
 DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
 DOCS := .cache/docs
@@ -47,7 +48,7 @@ help:
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
 	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
-	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
+	@echo "make devstack  fetch DevStack, and run the plug-in with DevStack's own functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make glance-tests  run Glance's own tests of images without and with packages"
 	@echo "make tempest   run Murano's tempest plug-in and its client's tests with and without this project"
@@ -135,9 +136,9 @@ $(TEMPEST)/ours/.ready: constraints.txt requirements.txt setup.cfg
 	@.ci/environment $(PYTHON) $(TEMPEST)/ours -c constraints.txt PyMySQL -e '.[engine]'
 	@touch $@
 
-# DevStack, which is in no package index. Only the tests of "make devstack" need it.
+# DevStack, which is in no package index. Only "make devstack" needs it.
 $(DEVSTACK):
-	@echo "Fetching DevStack, once."
+	@echo "Fetching DevStack from $(DEVSTACK_SOURCE), once."
 	@mkdir -p .cache
 	@git clone -q --depth 1 $(DEVSTACK_SOURCE) $@
 
@@ -152,12 +153,12 @@ demo-glance: $(READY) $(CORE_READY) $(GLANCE_READY)
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
 test: $(READY) $(CORE_READY) $(GLANCE_READY)
-	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services'
+	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services and not devstack'
 	$(PYTEST) tests/integration -m 'not services'
 
 services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) $(DASHBOARD_READY)
 	$(BIN)/python -m tests.prerequisites
-	$(PYTEST) tests/functional -m 'services and not devstack'
+	$(PYTEST) tests/functional -m services
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
 	    import.py protections.py publications.py queries.py start.py workers.py)
 	$(PYTEST) tests/integration -m 'services and not attacks'
@@ -179,7 +180,7 @@ mutants: $(READY) $(CORE_READY) $(GLANCE_READY) $(MUTANTS_READY)
 	$(MUTANTS)/bin/python -m tests.mutants $(AREAS)
 
 devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
-	$(BIN)/python -m pytest tests/functional -m devstack
+	$(PYTEST) tests/functional/devstack
 
 murano-tests: $(READY) $(CORE_READY)
 	$(BIN)/python -W ignore -m tests.murano_suite
@@ -198,7 +199,8 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings tests/unit/package/archives/make.sh
+	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings tests/unit/package/archives/make.sh \
+	    $(addprefix tests/functional/devstack/,stack.sh */devstack/* programs/*)
 
 # The options of Glare's part and the help of the commands are in the documentation.
 $(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
