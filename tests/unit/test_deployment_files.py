@@ -101,6 +101,21 @@ def test_the_named_files_are_shipped(tool: str) -> None:
     assert f"etc/glare-murano = {folder}/*" in _setup().get("files", "data_files")
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_nothing_is_left_for_the_command_to_configure(tool: str, tmp_path: pathlib.Path) -> None:
+    """So ``glare-murano-glance-status`` gives no warning."""
+    policy = (configuration.ETC / "glance-policy.yaml").read_text()
+    (tmp_path / "policy.yaml").write_text(policy)
+    conf = configuration.IniFile(tmp_path / "glance-api.conf")
+    for group, values in GLANCE_OPTIONS[tool].items():
+        for name, value in values.items():
+            shipped = FILES.fullmatch(value)
+            conf.set(group, name, str(configuration.ETC / shipped[1]) if shipped else value)
+    conf.path.write_text(conf.text)
+
+    assert configuration.find_changes(tmp_path) == {}
+
+
 def test_the_policy_of_openstack_ansible_is_the_shipped_one() -> None:
     shipped = yaml.safe_load((configuration.ETC / "glance-policy.yaml").read_text())
     assert variables()["glance_policy_overrides"] == shipped
