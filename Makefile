@@ -37,7 +37,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +45,7 @@ help:
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
+	@echo "make test-docs  follow the first steps and the tutorials, and compare what they show"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
 	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
@@ -163,6 +164,10 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 	    import.py protections.py publications.py queries.py start.py workers.py)
 	$(PYTEST) tests/integration -m 'services and not attacks'
 	$(MAKE) attacks
+
+test-docs: $(READY) $(CORE_READY) $(SWIFT_READY)
+	$(BIN)/python -m tests.prerequisites
+	$(BIN)/python -m pytest -n 2 tests/pages
 
 # In one process, since an attack's processor time is compared with that of an honest deployment.
 attacks: $(READY) $(CORE_READY)

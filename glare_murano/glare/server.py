@@ -13,6 +13,7 @@ import datetime
 import fcntl
 import os
 import pathlib
+import shlex
 import signal
 import sys
 import threading
@@ -48,6 +49,7 @@ _THREADS = 8
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The directory with the files for operators.
 ETC = pathlib.Path(__file__).with_name("etc")
+_CLOUD = "glare-murano"
 TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
 
 _CONF = """\
@@ -192,15 +194,17 @@ def _application(state: pathlib.Path) -> Any:
     return application
 
 
-def _clouds_entry(url: str) -> str:
-    """Return an entry of ``clouds.yaml`` for the server, as YAML."""
+def _write_clouds(state_dir: pathlib.Path, url: str) -> str:
+    """Write a ``clouds.yaml`` for the server, and return its path as a shell reads it."""
+    file = state_dir.expanduser().resolve() / "clouds.yaml"
     cloud = {
         "auth_type": "admin_token",
         "auth": {"endpoint": url, "token": TOKEN},
         "artifact_endpoint_override": url,
         "artifact_project_id": TOKEN.split(":")[1],
     }
-    return yaml.safe_dump({"clouds": {"glare-murano": cloud}}, sort_keys=False)
+    file.write_text(yaml.safe_dump({"clouds": {_CLOUD: cloud}}, sort_keys=False))
+    return shlex.quote(str(file))
 
 
 def _port(text: str) -> int:
@@ -242,7 +246,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with prepared(arguments.state_dir) as application:
             server = Server(application, arguments.port)
             running.append(server)
-            print(f"Glare listens on {server.url}\n\n{_clouds_entry(server.url)}", flush=True)
+            clouds = _write_clouds(arguments.state_dir, server.url)
+            print(f"Glare listens on {server.url}")
+            print(f"To use it: export OS_CLIENT_CONFIG_FILE={clouds} OS_CLOUD={_CLOUD}", flush=True)
             server.run()
     except ServerError as error:
         return _fail(str(error))

@@ -5,6 +5,7 @@
 import contextlib
 import pathlib
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -37,7 +38,7 @@ def _running(state: pathlib.Path) -> Iterator[tuple[subprocess.Popen[str], str]]
         try:
             assert process.stdout is not None
             lines = [process.stdout.readline()]
-            while "endpoint_override" not in lines[-1]:
+            while "OS_CLIENT_CONFIG_FILE" not in lines[-1]:
                 assert lines[-1], process.stderr.read() if process.stderr else ""
                 lines.append(process.stdout.readline())
             yield process, "".join(lines)
@@ -53,13 +54,15 @@ def _refusal(*arguments: str) -> list[str]:
     return finished.stderr.splitlines()
 
 
-def test_it_prints_its_url_and_an_entry_for_clouds_yaml(tmp_path: pathlib.Path) -> None:
-    clouds = tmp_path / "clouds.yaml"
-    with _running(tmp_path / "state") as (_, printed):
+def test_it_prints_its_url_and_how_to_use_it(tmp_path: pathlib.Path) -> None:
+    with _running(tmp_path / "its state") as (_, printed):
         url = printed.split()[3]
-        clouds.write_text(printed.split("\n\n", 1)[1])
-        config = openstack.config.OpenStackConfig(config_files=[str(clouds)])
-        cloud = config.get_one(cloud="glare-murano")
+        command = printed.splitlines()[1].removeprefix("To use it: export ")
+        variables = dict(word.split("=", 1) for word in shlex.split(command))
+        file = variables["OS_CLIENT_CONFIG_FILE"]
+        assert file == str(tmp_path / "its state" / "clouds.yaml")
+        config = openstack.config.OpenStackConfig(config_files=[file])
+        cloud = config.get_one(cloud=variables["OS_CLOUD"])
         client = adapter.Adapter(
             cloud.get_session(),
             service_type="artifact",

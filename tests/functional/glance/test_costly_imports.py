@@ -7,8 +7,10 @@ import io
 import os
 import pathlib
 import signal
+import threading
 import time
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -125,18 +127,33 @@ def busy(tmp_path: pathlib.Path) -> Iterator[service.Glance]:
 
 
 @contextlib.contextmanager
-def _reading(glance: service.Glance) -> Iterator[None]:
-    """Let another project import a package that takes long."""
-    (case,) = [each for each in COSTLY if "half a gigabyte" in each.name]
-    other = ImageClient(glance.url, "user:another:member,reader")
+def _reading(glance: service.Glance) -> Iterator[Callable[[], None]]:
+    """Stop a reader of another project in the midst of an archive.
+
+    :returns: a function that lets it go on, as the end of the block does.
+    """
+    (case,) = [each for each in COSTLY if "more time" in each.name]
+    other = ImageClient(glance.url, f"user:{uuid.uuid4().hex}:member,reader")
+    # The first archive of all starts the readers.
+    other.publish_draft("org.hostile.first", cases.VERSION, packages.package("org.hostile.first"))
     image_id = other.create(cases.NAME, cases.VERSION).json()["id"]
     assert other.put(image_id, case.build()).ok
+    before = processes.readers(glance.processes[0].pid)
     assert other.start_import(image_id).ok
     pid = glance.processes[0].pid
     # One reads it, and one waits for the next archive.
     processes.wait_until(lambda: len(processes.readers(pid)) > 1, "the reader")
-    yield
-    assert other.wait(image_id)["status"] == "active"
+    (reader,) = before & processes.readers(pid)
+    os.kill(reader, signal.SIGSTOP)
+
+    def go_on() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(reader, signal.SIGCONT)
+
+    yield go_on
+    go_on()
+    read = other.wait(image_id)
+    assert read["status"] == "active", read.get(form.REFUSAL)
 
 
 def test_who_gets_no_turn_may_stage_the_package_again(
@@ -169,33 +186,18 @@ def test_the_command_sends_a_package_again_while_the_service_is_busy(
     archive = cases.good()
 
     monkeypatch.setattr(image_import, "_BUSY_WAITS", (1, 2, 4, 8, 16, 32))
-    with _reading(busy):
+    with _reading(busy) as go_on:
+        end = threading.Timer(3, go_on)
+        end.start()
         stored = repository.upload(draft, io.BytesIO(archive), len(archive))
+        end.join()
     assert stored.digest
     assert "The service is busy with other packages; sending the archive of" in caplog.text
 
     monkeypatch.setattr(image_import, "_BUSY_WAITS", (0.1,))
     again = repository.create("org.hostile.again", parse_version("1.0.0"))
     with (
-        _reading_on(busy),
+        _reading(busy),
         pytest.raises(errors.CatalogUnavailable, match=r"in several attempts: .*\[service-busy\]"),
     ):
         repository.upload(again, io.BytesIO(archive), len(archive))
-
-
-@contextlib.contextmanager
-def _reading_on(glance: service.Glance) -> Iterator[None]:
-    """Let a reader of another project stop in the midst of an archive."""
-    (case,) = [each for each in COSTLY if "half a gigabyte" in each.name]
-    other = ImageClient(glance.url, "user:stopped:member,reader")
-    image_id = other.create(cases.NAME, cases.VERSION).json()["id"]
-    assert other.put(image_id, case.build()).ok
-    before = processes.readers(glance.processes[0].pid)
-    assert other.start_import(image_id).ok
-    pid = glance.processes[0].pid
-    processes.wait_until(lambda: len(processes.readers(pid)) > 1, "the reader")
-    (reader,) = before & processes.readers(pid)
-    os.kill(reader, signal.SIGSTOP)
-    yield
-    os.kill(reader, signal.SIGCONT)
-    assert other.wait(image_id)["status"] == "active"
