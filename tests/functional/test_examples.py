@@ -20,7 +20,8 @@ SERVER = "http://127.0.0.1:9494"
 
 def _blocks(document: pathlib.Path, language: str) -> list[str]:
     """Return the code blocks of a document in one language."""
-    found = re.findall(rf"\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", document.read_text())
+    directive = rf"\.\. code-block:: {language}\n(?:   :.*\n)*\n((?:    .*\n|\n)+)"
+    found = re.findall(directive, document.read_text())
     return [textwrap.dedent(block) for block in found]
 
 
