@@ -9,6 +9,9 @@ policy rules in any form, since the check evaluates them for callers with every 
 """
 
 import functools
+import os
+import pathlib
+import sys
 from collections.abc import Iterator, Mapping
 
 import sqlalchemy as sa
@@ -97,6 +100,17 @@ def _find_policies() -> Iterator[Finding]:
         )
 
 
+def _find_interpreter() -> Iterator[Finding]:
+    """Find that archives cannot be read, as in uWSGI, which Python takes for its interpreter."""
+    path = internals.python()
+    if not pathlib.Path(path).name.startswith("python") or not os.access(path, os.X_OK):
+        yield Finding(
+            f"[wsgi] python_interpreter: write the path of Glance's Python, such as "
+            f"{pathlib.Path(sys.prefix, 'bin', 'python')}; it reads the archives, and "
+            f"{path or 'an empty path'} cannot run it"
+        )
+
+
 def _find_changed_files() -> Iterator[Finding]:
     """Find files that differ from what ``glare-murano-glance-configure`` would write."""
     file = internals.configuration_file()
@@ -142,6 +156,7 @@ START_CHECKS: Mapping[str, Check] = {
     "Import plug-ins": _find_plugins,
     "Property protections": _find_protections,
     "Policies": _find_policies,
+    "Interpreter": _find_interpreter,
 }
 UPGRADE_CHECKS: Mapping[str, Check] = {
     **START_CHECKS,

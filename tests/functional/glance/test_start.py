@@ -16,6 +16,7 @@ _POLICY = "glance-policy.yaml"
 _PROTECTIONS = "property-protections.conf"
 _FORMATS = ("image_format", "container_formats")
 _FILE = ("DEFAULT", "property_protection_file")
+_INTERPRETER = ("wsgi", "python_interpreter")
 _RULES = ("oslo_policy", "policy_file")
 
 
@@ -113,6 +114,12 @@ FAULTS = {
         "by the rule add_image_location",
     ),
     "patch": (_permit("set_image_location", "role:admin"), "by the rule set_image_location"),
+    # Python takes the program that has loaded it for its interpreter.
+    "uWSGI": (
+        _set(*_INTERPRETER, "/bin/true"),
+        "python_interpreter: write the path of Glance's Python",
+    ),
+    "interpreter": (_set(*_INTERPRETER, "{etc}/python"), "interpreter/python cannot run it"),
     "removal": (_permit("delete_image_location", "@"), "by the rule delete_image_location"),
 }
 
