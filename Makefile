@@ -55,7 +55,7 @@ help:
 	@echo "make tempest   run Murano's tempest plug-in and its client's tests with and without this project"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
-	@echo "make docs      build the documentation and the release notes"
+	@echo "make docs      build the documentation, the manual pages and the release notes"
 	@echo "make pictures  draw the pictures of the documentation again"
 	@echo "make wheel     build the wheel, and test it in an environment for each extra"
 	@echo "make release VERSION=1.0.0  make and check all files of a release; tag and upload nothing"
@@ -215,8 +215,9 @@ $(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
 
 # -E: otherwise a page that has not changed is not checked again.
 docs: $(DOCS_READY)
-	@rm -rf build/doc build/releasenotes
+	@rm -rf build/doc build/man build/releasenotes
 	PYTHONPATH=. $(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html doc/source build/doc
+	PYTHONPATH=. $(DOCS)/bin/python -W ignore -m sphinx -W --keep-going -q -b man -d build/doc/.doctrees doc/source build/man
 	$(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html releasenotes/source build/releasenotes
 
 pictures: $(READY)

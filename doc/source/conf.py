@@ -4,6 +4,9 @@
 
 import pathlib
 import sys
+from typing import Any
+
+from docutils import nodes
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ext"))
 
@@ -41,6 +44,45 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_theme_options = {"top_of_page_buttons": []}
+# The program -> the section of the manual, which is 8 for what an administrator runs.
+_SECTIONS = {
+    "glare-murano-glance-configure": 8,
+    "glare-murano-glance-status": 8,
+    "glare-murano-manage": 8,
+    "glare-murano-server": 1,
+    "glare-murano-status": 8,
+    "murano-glare-engine": 8,
+    "murano-glare-status": 8,
+    "murano-glare-test-runner": 1,
+    "openstack-murano": 1,
+}
+_PROGRAMS = "reference/programs"
+
+
+def _summary(name: str) -> str:
+    """Return the first sentence of a program's page, which is the name of its manual page."""
+    text = pathlib.Path(__file__).parent.joinpath(_PROGRAMS, f"{name}.rst").read_text()
+    sentence = text.split("\n\n")[2].strip(" .")
+    return sentence[0].lower() + sentence[1:]
+
+
+man_pages = [
+    (f"{_PROGRAMS}/{name}", name, _summary(name), author, section)
+    for name, section in _SECTIONS.items()
+]
 autodoc_member_order = "bysource"
 # What is imported to document the artifact type would bring Glare with it.
 autodoc_mock_imports = ["glare", "glance_store"]
+
+
+def _drop_internal_links(app: Any, tree: nodes.document, _: str) -> None:
+    """Leave the titles of other pages in a manual page, which cannot link to them."""
+    if app.builder.name == "man":
+        for link in [*tree.findall(nodes.reference)]:
+            if not link.get("refuri"):
+                link.replace_self(link.children)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("doctree-resolved", _drop_internal_links)
