@@ -5,14 +5,22 @@
 import argparse
 import json
 import urllib.parse
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
+from cliff.formatters import base as formatters
 from osc_lib.cli import format_columns
 
+from glare_murano.package.errors import escaped
 from loader import errors
 from loader.catalogs.stored_package import StoredPackage
-from loader.commands import base, parsing
+from loader.commands import base, class_graph, parsing
+from loader.commands.class_graph import Extension
 from loader.commands.package_search import Search
 from loader.transport.failures import NoSuchPath
+
+# The columns of ``-f svg``.
+_EDGES = ("Class", "Package", "Extends", "Base Package", "Range")
 
 
 class ListClasses(base.Lister):
@@ -30,7 +38,7 @@ class ListClasses(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(parsed_args.pattern, subclass_of=parsed_args.subclass_of)
         rows = (
-            (name, format_columns.ListColumn(_bases(package, name)), package.fqn, version)
+            (name, _bases(package, name), package.fqn, version)
             for package in search.run(self.repository)
             for version in [str(package.version)]
             for name in package.fields.get("class_definitions") or ()
@@ -41,22 +49,31 @@ class ListClasses(base.Lister):
 class ShowClass(base.Lister):
     """List the packages and versions that define a class, and its base classes in each version.
 
-    For example::
+    -f svg draws all its base classes and subclasses, in the newest version of each package. For
+    example::
 
         $ openstack murano class show org.example.db.Database
+        $ openstack murano class show org.example.db.Database -f svg > database.svg
     """
+
+    @property
+    def formatter_namespace(self) -> str:
+        """The group of entry points in which the output formats are registered."""
+        return "glare_murano.class_formats"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        if parsed_args.formatter == "svg":
+            return _EDGES, class_graph.find(self.repository, parsed_args.name)
         search = Search(filters={"class_definitions": parsed_args.name}, all_versions=True)
         found = list(search.run(self.repository))
         if not found:
             raise errors.NotFound(
                 f"no package that can be loaded defines {parsed_args.name}; check the name"
             )
-        bases = (format_columns.ListColumn(_bases(p, parsed_args.name)) for p in found)
+        bases = (_bases(p, parsed_args.name) for p in found)
         rows = zip((p.fqn for p in found), (str(p.version) for p in found), bases, strict=True)
         return ("Package", "Version", "Extends"), rows
 
@@ -111,9 +128,28 @@ class ShowSchema(base.Command):
         self.app.stdout.write(json.dumps(schema, indent=2) + "\n")
 
 
-def _bases(package: StoredPackage, name: str) -> list[str]:
-    """Return the names of the base classes that a class in a package has."""
-    inherits = package.fields.get("inherits") or {}
-    return [
-        base_name for base_name, subclasses in inherits.items() if name in subclasses.split(",")
-    ]
+def _bases(package: StoredPackage, name: str) -> format_columns.ListColumn:
+    return format_columns.ListColumn(class_graph.bases_of(package, name))
+
+
+class _Picture(formatters.ListFormatter):
+    """The output format that draws the base classes and the subclasses of a class."""
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        pass
+
+    def emit_list(
+        self,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        if tuple(column_names) != _EDGES:
+            raise errors.LoaderError("a picture needs all columns; leave out -c, or use -f table")
+        rows = ([escaped(str(value)) for value in row] for row in data)
+        stdout.write(f"{class_graph.svg([Extension(*row) for row in rows])}\n")
+
+
+# The entry point of the output format.
+svg = _Picture

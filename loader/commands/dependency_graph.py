@@ -33,6 +33,7 @@ class Requirement:
         the required package.
     :param passed_over: the newer versions that were not chosen, with the reasons; for a missing
         package, all its versions.
+    :param yanked: why the chosen version was yanked; empty if it was not.
     """
 
     fqn: str
@@ -40,6 +41,7 @@ class Requirement:
     range: str
     required_by: str
     passed_over: str = ""
+    yanked: str = ""
 
     @property
     def package(self) -> str:
@@ -60,7 +62,12 @@ def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
             raise errors.CatalogError(f"{catalog.name} did not say whether {fqn} {spec} exists")
         raise resolved.error(missing, [catalog])
     found = [
-        _edge(demand, str(choice.release.version), resolution.explain(choice))
+        _edge(
+            demand,
+            str(choice.release.version),
+            resolution.explain(choice),
+            choice.release.yanked,
+        )
         for choice in resolved.chosen
         for demand in choice.demands
     ]
@@ -72,9 +79,9 @@ def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
     return sorted(found, key=lambda edge: (edge.required_by, edge.fqn, edge.version))
 
 
-def _edge(demand: Demand, version: str, passed_over: str = "") -> Requirement:
+def _edge(demand: Demand, version: str, passed_over: str = "", yanked: str = "") -> Requirement:
     requirer = str(demand.requirer or "")
-    return Requirement(demand.fqn, version, demand.spec.text, requirer, passed_over)
+    return Requirement(demand.fqn, version, demand.spec.text, requirer, passed_over, yanked)
 
 
 def dependents_of(repository: Repository, package: StoredPackage) -> list[Requirement]:
@@ -85,7 +92,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
     :raises CatalogError: if the service does not answer.
     """
-    found = [Requirement(package.fqn, str(package.version), "", "")]
+    found = [Requirement(package.fqn, str(package.version), "", "", yanked=package.yanked)]
     level, seen = [package], {package.id}
     while level:
         # One search finds the packages for a whole level.
@@ -98,13 +105,33 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
             spec = range_of(requirer, required.fqn)
             if spec is None or not spec.match(required.version):
                 continue
-            edge = Requirement(requirer.fqn, str(requirer.version), spec.text, str(required))
+            edge = Requirement(
+                *(requirer.fqn, str(requirer.version), spec.text, str(required)),
+                yanked=requirer.yanked,
+            )
             if edge not in found:
                 found.append(edge)
             if requirer.id not in seen:
                 seen.add(requirer.id)
                 level.append(requirer)
     return found
+
+
+def turned(graph: Sequence[Requirement]) -> list[Requirement]:
+    """Return a graph of ``dependents_of`` with edges from the requiring packages to the required.
+
+    Its roots are the packages that no other package of the graph requires.
+    """
+    known = {edge.package: edge for edge in graph}
+    required = {edge.required_by for edge in graph}
+    roots = [edge for package, edge in known.items() if package not in required]
+    return [dataclasses.replace(edge, range="", required_by="") for edge in roots] + [
+        dataclasses.replace(
+            known[edge.required_by], range=edge.range, required_by=edge.package, passed_over=""
+        )
+        for edge in graph
+        if edge.required_by
+    ]
 
 
 def requirers(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:

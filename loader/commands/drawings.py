@@ -5,21 +5,21 @@
 Names and ranges come from users, so they are escaped by the rules of each format.
 """
 
-import html
+import collections
+import textwrap
 from collections.abc import Sequence
 
-from loader.commands.dependency_graph import Requirement, by_requirer
+from loader.commands.dependency_graph import MISSING, Requirement, by_requirer
+from loader.drawing import pictures
+from loader.drawing.pictures import Box, Line
 
 _REPEATED = " (*)"
 # The characters in front of a package, and in front of the lines below it.
 _INNER = ("├── ", "│   ")
 _LAST = ("└── ", "    ")
+# The most characters of a reason in a picture.
+_LONGEST = 40
 _ASCII = str.maketrans("├─└│", "|-`|")
-
-# The size of a package and the gaps, in pixels.
-_WIDTH = 260
-_HEIGHT = 30
-_GAP = 60
 
 
 def tree(graph: Sequence[Requirement]) -> str:
@@ -74,50 +74,47 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw a graph as an SVG picture; each package is on the right of one that requires it."""
-    places = _places(graph)
-    width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
-    height = (max(row for _, row in places.values()) + 1) * (_HEIGHT + _GAP // 2)
-    drawn = []
-    for edge in graph:
-        if edge.required_by:
-            (x1, y1), (x2, y2) = _point(places[edge.required_by]), _point(places[edge.package])
-            title = html.escape(f"{edge.required_by} requires {edge.fqn} {edge.range}")
-            drawn.append(
-                f'<line x1="{x1 + _WIDTH}" y1="{y1 + _HEIGHT // 2}" x2="{x2}" '
-                f'y2="{y2 + _HEIGHT // 2}" stroke="gray"><title>{title}</title></line>'
-            )
-    for package, place in places.items():
-        x, y = _point(place)
-        drawn.append(
-            f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" fill="white" '
-            f'stroke="black"/><text x="{x + _WIDTH // 2}" y="{y + _HEIGHT // 2}" '
-            f'text-anchor="middle" dominant-baseline="central" font-family="sans-serif" '
-            f'font-size="12">{html.escape(package)}</text>'
+    """Draw a graph as an SVG picture; each package is on the right of those that require it."""
+    chosen = {edge.package: edge for edge in reversed(graph)}
+    versions = collections.Counter(edge.fqn for edge in chosen.values())
+    roots = {edge.package for edge in graph if not edge.required_by}
+    boxes = {
+        package: _box(chosen[package], versions[chosen[package].fqn], package in roots)
+        for package in _packages(graph)
+    }
+    lines = [
+        Line(
+            edge.required_by,
+            edge.package,
+            edge.range,
+            f"{edge.required_by} requires {edge.fqn} {edge.range}",
         )
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
-    return "\n".join([head, *drawn, "</svg>"])
+        for edge in graph
+        if edge.required_by
+    ]
+    return pictures.draw(f"The requirements of {', '.join(sorted(roots))}", boxes, lines)
+
+
+def _box(package: Requirement, versions: int, is_root: bool) -> Box:
+    """Return the box of a package.
+
+    :param versions: how many versions of it are in the picture.
+    :param is_root: whether no other package of the picture requires it.
+    """
+    lines, forms = [package.version], {"first"} if is_root else set()
+    if versions > 1:
+        lines.append(f"one of {versions} versions")
+        forms.add("double")
+    if package.version == MISSING:
+        forms.add("dotted")
+    if package.yanked:
+        lines.append(textwrap.shorten(f"yanked: {package.yanked}", _LONGEST, placeholder="..."))
+        forms.add("dashed")
+    return Box(package.fqn, lines, frozenset(forms))
 
 
 def _packages(graph: Sequence[Requirement]) -> list[str]:
     return list(dict.fromkeys(edge.package for edge in graph))
-
-
-def _places(graph: Sequence[Requirement]) -> dict[str, tuple[int, int]]:
-    """Return the column and the row of each package, by its name and version."""
-    edges, places = by_requirer(graph), dict[str, tuple[int, int]]()
-    column, level = 0, [""]
-    while level:
-        following = [edge.package for package in level for edge in edges.get(package, ())]
-        level = [package for package in dict.fromkeys(following) if package not in places]
-        places |= {package: (column, row) for row, package in enumerate(level)}
-        column += 1
-    return places
-
-
-def _point(place: tuple[int, int]) -> tuple[int, int]:
-    column, row = place
-    return column * (_WIDTH + _GAP) + _GAP // 2, row * (_HEIGHT + _GAP // 2) + _GAP // 4
 
 
 def _dot(text: str) -> str:

@@ -16,7 +16,7 @@ from loader.catalogs import stored_package
 from loader.commands import base, dependency_graph, drawings, parsing
 from loader.commands.dependency_graph import Requirement
 
-_COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
+_COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over", "Yanked")
 
 
 class ShowTree(base.Lister):
@@ -87,16 +87,31 @@ class _Drawing(formatters.ListFormatter):
         if tuple(column_names) != _COLUMNS:
             raise errors.LoaderError("a drawing needs all columns; leave out -c, or use -f table")
         rows = ([escaped(str(value)) for value in row] for row in data)
-        drawing = self._draw([Requirement(*row) for row in rows])
+        drawing = self._draw(self._arrows([Requirement(*row) for row in rows], parsed_args))
         try:
             drawing.encode(stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             drawing = drawings.in_ascii(drawing)
         stdout.write(f"{drawing}\n")
 
+    def _arrows(
+        self, graph: Sequence[Requirement], parsed_args: argparse.Namespace
+    ) -> Sequence[Requirement]:
+        """Return the edges as they are drawn; a tree has its root above all others."""
+        return graph
+
+
+class _Picture(_Drawing):
+    """A drawing whose arrows lead from the requiring packages to the required ones."""
+
+    def _arrows(
+        self, graph: Sequence[Requirement], parsed_args: argparse.Namespace
+    ) -> Sequence[Requirement]:
+        return dependency_graph.turned(graph) if parsed_args.reverse else graph
+
 
 # These are the entry points of the output formats.
 tree = functools.partial(_Drawing, drawings.tree)
-dot = functools.partial(_Drawing, drawings.dot)
-mermaid = functools.partial(_Drawing, drawings.mermaid)
-svg = functools.partial(_Drawing, drawings.svg)
+dot = functools.partial(_Picture, drawings.dot)
+mermaid = functools.partial(_Picture, drawings.mermaid)
+svg = functools.partial(_Picture, drawings.svg)

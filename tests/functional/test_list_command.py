@@ -2,6 +2,7 @@
 
 """``openstack murano package list``: searches of people."""
 
+import xml.etree.ElementTree
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
+
+_SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +103,28 @@ def test_all_definitions_of_a_class_are_shown(openstack: OpenStack, published: s
     rows = openstack.json("class", "show", f"{published}.db.Thing")
     assert [row["Version"] for row in rows] == ["1.10.0", "1.9.0", "1.0.0"]
     assert openstack.run("class", "show", f"{published}.db.None").code == 3
+
+
+@pytest.mark.parametrize("of", ["db", "wiki"])
+def test_base_classes_and_subclasses_are_drawn(
+    openstack: OpenStack, published: str, of: str
+) -> None:
+    drawn = openstack.ok("class", "show", f"{published}.{of}.Thing", "-f", "svg").out
+    root = xml.etree.ElementTree.fromstring(drawn)
+    boxes = {
+        tuple(text.text for text in group.iter(f"{_SVG}text")): group.get("class")
+        for group in root.iter(f"{_SVG}g")
+        if group.get("class") is not None
+    }
+    assert boxes == {
+        (f"{published}.db.Thing", f"{published}.db 1.10.0"): "first" if of == "db" else "",
+        (f"{published}.wiki.Thing", f"{published}.wiki 1.0.0"): "first" if of == "wiki" else "",
+    }
+    arrows = [group for group in root.iter(f"{_SVG}g") if group.get("class") is None]
+    assert [[text.text for text in arrow.iter() if text.text] for arrow in arrows] == [
+        [f"{published}.wiki.Thing extends {published}.db.Thing", "1"]
+    ]
+    refused = openstack.run("class", "show", f"{published}.db.Thing", "-f", "svg", "-c", "Class")
+    assert refused.code == 1
+    assert "leave out -c" in refused.err
+    assert openstack.run("class", "show", f"{published}.db.None", "-f", "svg").code == 3

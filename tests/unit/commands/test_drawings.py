@@ -10,6 +10,7 @@ from loader import errors
 from loader.commands import dependency_graph, drawings
 from loader.commands.dependency_graph import Requirement
 
+SVG = "{http://www.w3.org/2000/svg}"
 # The wiki and the blog require the database, which is in a cycle with its driver.
 GRAPH = [
     Requirement("org.wiki", "1.1.0", "*", ""),
@@ -39,7 +40,9 @@ def test_a_cycle_is_drawn_once() -> None:
         Requirement("org.a", "1.0.0", "1", "org.b 1.0.0"),
     ]
     assert drawings.tree(graph).splitlines()[-1] == "    └── org.a 1.0.0  [1] (*)"
-    assert len(xml.etree.ElementTree.fromstring(drawings.svg(graph))) == 2 * 2 + 2
+    drawn = drawings.svg(graph)
+    assert drawn.count(">org.a</text>") == drawn.count(">org.b</text>") == 1
+    assert drawn.count('class="arrow"') == drawn.count('class="arrow back"') == 1
 
 
 def test_dot_quotes_names_and_ranges() -> None:
@@ -61,8 +64,48 @@ def test_svg_is_well_formed_with_any_name() -> None:
     ]
     drawn = drawings.svg(graph)
     assert "<script>" not in drawn
-    texts = [element.text for element in xml.etree.ElementTree.fromstring(drawn)]
-    assert "<script>alert('&\"')</script> 1" in texts
+    texts = [element.text for element in xml.etree.ElementTree.fromstring(drawn).iter()]
+    assert "<script>alert('&\"')</script>" in texts
+
+
+def test_svg_tells_versions_yanks_and_missing_packages_by_words_and_borders() -> None:
+    graph = [
+        Requirement("org.wiki", "1.1.0", "*", ""),
+        Requirement("org.db", "1.3.0", "1", "org.wiki 1.1.0", yanked="loses data " * 9),
+        Requirement("org.db", "2.0.0", "2", "org.db 1.3.0"),
+        Requirement("org.driver", "missing", "3", "org.db 2.0.0"),
+    ]
+    drawn = xml.etree.ElementTree.fromstring(drawings.svg(graph))
+    boxes = {
+        tuple(text.text for text in group.iter(f"{SVG}text")): group.get("class")
+        for group in drawn.iter(f"{SVG}g")
+        if group.get("class") is not None
+    }
+    assert boxes == {
+        ("org.wiki", "1.1.0"): "first",
+        (
+            "org.db",
+            "1.3.0",
+            "one of 2 versions",
+            "yanked: loses data loses data loses...",
+        ): "dashed double",
+        ("org.db", "2.0.0", "one of 2 versions"): "double",
+        ("org.driver", "missing"): "dotted",
+    }
+
+
+def test_arrows_lead_to_the_required_package_also_from_its_dependents() -> None:
+    dependents = [
+        Requirement("org.db", "1.3.0", "", "", yanked="old"),
+        Requirement("org.wiki", "1.1.0", ">=1", "org.db 1.3.0"),
+        Requirement("org.blog", "2.0.0", "1", "org.db 1.3.0"),
+    ]
+    assert dependency_graph.turned(dependents) == [
+        Requirement("org.wiki", "1.1.0", "", ""),
+        Requirement("org.blog", "2.0.0", "", ""),
+        Requirement("org.db", "1.3.0", ">=1", "org.wiki 1.1.0", yanked="old"),
+        Requirement("org.db", "1.3.0", "1", "org.blog 2.0.0", yanked="old"),
+    ]
 
 
 def test_paths_to_a_package_leave_out_all_others() -> None:
