@@ -59,7 +59,7 @@ def test_every_page_is_in_the_sidebar() -> None:
 
 def test_the_pictures_are_as_described() -> None:
     drawings = _draw().drawings()
-    assert len(drawings) == 3
+    assert len(drawings) == 9
     assert set(drawings) == set((SOURCE / "pictures").iterdir())
     for path, text in drawings.items():
         assert path.read_text() == text, "run 'make pictures'"
