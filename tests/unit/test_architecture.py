@@ -5,8 +5,10 @@
 import pathlib
 import pkgutil
 import re
+import tomllib
 
 import pytest
+import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
 MAP = ROOT / "doc" / "source" / "maintainers" / "architecture.rst"
@@ -35,3 +37,25 @@ _PAGES = (ROOT / "doc" / "source").rglob("*.rst")
 )
 def test_a_name_that_a_page_shows_exists(name: str) -> None:
     assert pkgutil.resolve_name(name) is not None
+
+
+def test_the_picture_has_the_layers_of_the_loader() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (
+        contract["layers"]
+        for contract in contracts["contracts"]
+        if contract.get("containers") == ["loader"]
+    )
+    picture = yaml.safe_load((ROOT / "doc" / "pictures" / "layers.yaml").read_text())
+    drawn = [", ".join(box["lines"]).split(", ") for box in picture["boxes"] if "title" not in box]
+
+    assert drawn == [re.split(r" [|:] ", layer) for layer in layers]
+
+
+def test_the_picture_has_modules_that_both_parts_share() -> None:
+    picture = yaml.safe_load((ROOT / "doc" / "pictures" / "layers.yaml").read_text())
+    (shared,) = (box for box in picture["boxes"] if box.get("strong"))
+    names = ", ".join(shared["lines"]).removesuffix(" and others").replace(" and others,", ",")
+
+    for name in names.split(", "):
+        assert pkgutil.resolve_name(f"glare_murano.{name}") is not None

@@ -4,6 +4,7 @@
 
 import configparser
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -49,3 +50,14 @@ def test_a_script_names_the_extra_to_install(script: str, module: str, remedy: s
     assert ended.stderr.startswith(f"{script}: No module named '{module}")
     assert ended.stderr.endswith(f"; in a clone of glare-murano, run {remedy}\n")
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_page_of_programs_lists_every_script() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(SETUP)
+    scripts = re.findall(r"^([\w-]+) =", setup["entry_points"]["console_scripts"], re.MULTILINE)
+    page = SETUP.parent / "doc" / "source" / "reference" / "programs" / "index.rst"
+    rows = re.findall(r"^``(.+?)`` +``(\w+)``", page.read_text(), re.MULTILINE)
+
+    assert {program for program, _ in rows} == {"openstack murano", *scripts}
+    assert {extra for _, extra in rows} == set(setup["extras"])

@@ -61,7 +61,7 @@ def test_the_same_content_may_be_written_otherwise(tmp_path: pathlib.Path) -> No
 
 
 def test_the_documented_file_is_valid(tmp_path: pathlib.Path) -> None:
-    page = (ROOT / "doc" / "source" / "guides" / "authors" / "lockfiles.rst").read_text()
+    page = (ROOT / "doc" / "source" / "reference" / "files.rst").read_text()
     _, _, block = page.partition(".. code-block:: yaml\n\n")
     lines = list(itertools.takewhile(lambda line: line.startswith("    "), block.splitlines()))
 
