@@ -30,4 +30,4 @@ Report = Callable[[Progress], object]
 
 
 def ignore(progress: Progress) -> None:
-    """Do nothing with the progress."""
+    """Ignore a report of progress; this is the default of functions that report it."""
