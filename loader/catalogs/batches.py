@@ -14,7 +14,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
     """Yield the archives in a batch, each after the id of its package.
 
     The server writes only plain files into a batch, so other entries are refused. ``tarfile.open``
-    is not used: it follows every kind of header, and may never end.
+    is not used: it accepts every kind of header, and some headers make it read without an end.
 
     :param pieces: the content of the answer.
     :param sizes: a mapping of the ids of the requested packages to the sizes of their archives.

@@ -43,7 +43,7 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-# The name of the directory for a package in development; its released versions are beside it.
+# The name of the directory for a package in development. Directories beside it have its releases.
 DEV = "dev"
 
 OPTIONS: options.Options = {

@@ -34,9 +34,10 @@ OPTIONS: Options = {
 
 
 class MetadataCache:
-    """Releases by key, in memory and in a directory that processes share.
+    """A cache of releases by key, in memory and in a directory that processes share.
 
-    A key names an archive, for example by its catalogue and its id there.
+    A key stands for an archive. It has, for example, the name of a catalogue and the archive's id
+    there.
     """
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:

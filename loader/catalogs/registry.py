@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find catalogues by name: they are entry points in the group ``glare_murano.catalogs``.
+"""Find catalogues by name.
 
-An entry point is a function that takes the configuration and a scope, and returns catalogues. Only
-the requested entry points are imported.
+Each catalogue is an entry point in the group ``glare_murano.catalogs``: a function that takes the
+configuration and a scope, and returns catalogues. Only the requested entry points are imported.
 """
 
 import functools

@@ -69,7 +69,7 @@ class StoredPackage:
 
     @classmethod
     def from_json(cls, content: Any, service: str) -> Self:
-        """Read a package in the form of Glare's artifacts.
+        """Read a package from JSON in the form of Glare's artifacts.
 
         :param service: the name of the service, for messages.
         :raises CatalogError: if the content has another form.
@@ -115,7 +115,7 @@ class StoredPackage:
         return f"{self.fqn} {self.version}"
 
 
-# All packages in a list, and those that are active.
+# ``EVERY`` selects packages in any state, and ``ACTIVE`` only active ones.
 EVERY = Selection({"status": CHOICES["status"]})
 ACTIVE = Selection()
 
