@@ -25,7 +25,7 @@ class ArchiveFiles:
     """
 
     def __init__(self, root: pathlib.Path, records: pathlib.Path) -> None:
-        """Use the given directories, which exist.
+        """Use existing directories.
 
         :param root: the directory of the archives.
         :param records: the directory of the records.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The directory of a cache: its layout, its owner, and the errors of its disk.
+"""Open the directory of a cache, check its owner, and report the errors of its disk.
 
 The document "The package cache" describes the layout.
 """
@@ -85,7 +85,7 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context manager within ``errors``; the caller's block is outside ``errors``.
+        """Enter a context manager within ``errors``, but run the caller's block outside of it.
 
         :param action: what the context manager does, for the message.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Locks on names; the kernel releases a lock when its process ends, even if it is killed.
+"""Lock names; the kernel releases a lock when its process ends, even if the process is killed.
 
 All names share one lock file, in which each name locks one byte. So the number of lock files does
 not grow, and no lock file is removed that another process is about to lock.
@@ -127,7 +127,7 @@ class LockFile:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
     def is_taken(self, name: str) -> bool:
-        """Return whether another process, or another object of this one, has a lock on a name."""
+        """Return whether another process, or another object here, has a lock on a name."""
         wanted = _lock_range(fcntl.F_WRLCK, _offset(name), 1)
         (kind,) = struct.unpack_from("h", fcntl.fcntl(self._shared(), fcntl.F_OFD_GETLK, wanted))
         return bool(kind != fcntl.F_UNLCK)
@@ -263,7 +263,10 @@ def _process(pid: str) -> str:
 
 
 def _lock_range(kind: int, start: int, length: int) -> bytes:
-    """Return a ``struct flock`` for a lock on a part of the file; length 0 means the whole rest."""
+    """Return a ``struct flock`` for a lock on a part of the file.
+
+    :param length: the number of bytes; 0 means all bytes from ``start`` on.
+    """
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
 
 

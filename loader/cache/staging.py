@@ -24,7 +24,7 @@ class StagingDirectories:
     """The staging directories below a root; methods raise ``OSError`` if the disk fails."""
 
     def __init__(self, root: pathlib.Path, locks: LockFile) -> None:
-        """Use the given directory, which exists.
+        """Use an existing directory.
 
         :param root: the directory in which staging directories are made.
         """

@@ -33,7 +33,7 @@ class UnpackedPackages:
     """
 
     def __init__(self, root: pathlib.Path, staging: StagingDirectories) -> None:
-        """Use the given directory, which exists.
+        """Use an existing directory.
 
         :param root: the directory of the packages, on the same file system as the staging
             directories.

@@ -2,8 +2,8 @@
 
 """Find, create, upload, publish, change, download and delete packages in a service.
 
-Unlike a catalogue, a repository also has drafts and deactivated packages. The loader does not use
-it: publishers do.
+Unlike a catalogue, a repository also has drafts and deactivated packages. Publishers and the filter
+for murano-api use repositories; the loader uses catalogues.
 """
 
 import abc
@@ -47,9 +47,9 @@ _REFUSALS = (
 class Category(NamedTuple):
     """A category of packages.
 
-    :ivar packages: how many packages have the category.
-    :ivar created_at: when the first of these packages was created.
-    :ivar updated_at: when the last of these packages was created.
+    :ivar packages: how many package names have the category, in any version.
+    :ivar created_at: when the first package with the category was created.
+    :ivar updated_at: when the last package with the category was created.
     """
 
     packages: int

@@ -52,7 +52,7 @@ class Interface:
     def place(self, *keys: str) -> Place:
         """Return the place of a key in the manifest.
 
-        :param keys: the key; further keys lead to one inside its value.
+        :param keys: the key; for a key in a nested mapping, the keys that lead to it.
         """
         line = 0
         node = safe_yaml.compose(self.manifest_data, MANIFEST_FILE)

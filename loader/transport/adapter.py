@@ -144,7 +144,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
             raise self._failure(error) from error
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file with ``PUT``, and return the JSON of the answer; None for an answer without.
+        """Send a file with ``PUT``, and return the JSON of the answer; None if it has none.
 
         :param size: the file's size, in bytes.
         :param subject: what the request is for, in the log.
