@@ -118,7 +118,7 @@ class YankPackage(_ChangePackage):
 
 
 class UnyankPackage(_ChangePackage):
-    """Undo the yanking of a version of a package, so that it is chosen for ranges again.
+    """Unyank a version of a package, so that it is chosen for ranges again.
 
     For example::
 

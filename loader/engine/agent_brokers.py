@@ -4,7 +4,7 @@
 
 The engine sends messages to the agents in virtual machines through RabbitMQ. A region's
 ``getConfig`` returns the server and the credentials for it, and packages can define regions of
-their own. So the engine checks what it gets from a package against the operator's settings.
+their own. So the engine compares what a package returns with the operator's settings.
 """
 
 import dataclasses
@@ -99,7 +99,7 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
     ``reachable_endpoints``, the package's settings are used.
 
     :param settings: the package's ``agentRabbitMq``.
-    :raises ForbiddenDestination: if the operator does neither.
+    :raises ForbiddenDestination: if the operator neither names nor lists the server.
     :raises ValueError: if the settings or the operator's files are not valid.
     """
     given = AgentBroker.of(settings)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Classes that extend themselves, directly or through other classes.
+"""Report classes that extend themselves, directly or through other classes.
 
 For such a class, Murano 16 reports that it is not found; this module reports the cycle. If a
-package defines a class, its name means this class in the whole package. So a class cannot extend an
-older version of itself.
+package defines a class, the name of the class means this class in the whole package. So a class
+cannot extend an older version of itself.
 """
 
 import contextlib

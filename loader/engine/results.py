@@ -15,7 +15,7 @@ from loader.engine import result_queue, tasks
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
 
-# The seconds between attempts to send a result: the first three pauses, and all later ones.
+# The seconds between attempts to send a result: the first three waits, and every later wait.
 _FIRST_WAITS = (0.5, 1, 2)
 _WAIT = 5
 _NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)

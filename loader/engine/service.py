@@ -61,10 +61,10 @@ def main() -> int:
 def check(conf: "cfg.ConfigOpts") -> None:
     """Check the configuration: make a loader as a task does, and import the enabled plug-ins.
 
-    The names of the catalogues are logged, and warnings. No request is sent, so the engine starts
-    even if a service is down.
+    The names of the catalogues and all warnings are logged. No request is sent, so the engine
+    starts even if a service is down.
 
-    :raises InvalidConfiguration: for an option that would make every task fail.
+    :raises InvalidConfiguration: if an option would make every task fail.
     """
     from loader.engine import shutdown, start_checks
 

@@ -169,8 +169,8 @@ class Task:
 class RunningTasks:
     """All tasks that run in this process, with their green threads.
 
-    Each green thread that is added is also removed, even if it is interrupted. For this, the
-    methods take functions and are not context managers: ``watchdog`` never raises an exception
+    Each green thread that is added is also removed, even if it is interrupted. Therefore, the
+    methods take functions, and are not context managers: ``watchdog`` never raises an exception
     directly in a function of this module.
 
     :ivar is_stopping: whether the process is stopping; then new tasks go back to the queue.

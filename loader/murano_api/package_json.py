@@ -79,8 +79,8 @@ def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
 def _tags(package: StoredPackage) -> list[str]:
     """Return the tags in the order of the manifest, and then tags that were added later.
 
-    Glare does not keep the order of tags. But it keeps the order of the keywords, which contain the
-    tags of the manifest.
+    Glare does not keep the order of tags. But it keeps the order of the keywords, which begin with
+    the tags of the manifest.
     """
     order = {word: number for number, word in enumerate(package.fields.get("keywords") or [])}
     found = package.fields.get("tags") or []

@@ -35,8 +35,7 @@ def describe_requested_methods() -> None:
     section "REST API impact", an empty string stands for the class, and a missing method is an
     error. Murano 16 leaves out all methods except model builders. Here, every requested action gets
     a schema, and a request for another method fails.
-
-    A request with ``subclasses`` also gets the subclasses of objects' classes, see
+    In a request with ``subclasses``, a schema also lists the subclasses of the classes in it; see
     ``describe_objects``.
     """
     generate_schema = schema_generator.generate_schema
@@ -169,8 +168,8 @@ def describe_entities() -> None:
 
     The specification "MuranoPL forms", section "Model builders": "their first parameter (which is
     current object model) is skipped". Murano 16 includes this parameter. Its schemas also lack the
-    keyword ``required``.     Here,
-    ``required`` lists the properties whose contracts refuse a missing value.
+    keyword ``required``. Here, the parameter is left out, and ``required`` lists the properties
+    whose contracts refuse a missing value.
 
     If a class inherits a property from several classes, Murano 16 returns no schema. Here, a value
     has to satisfy the contracts of all these classes, as when an object is loaded.
@@ -243,10 +242,10 @@ def _required_range(package: Any, name: str) -> str | None:
 
 
 def _inputs(entity: Any, name: str) -> list[Any]:
-    """Return what a user sets by a name: a method's argument, or properties of a class.
+    """Return the method's argument, or the class's properties, that a user sets by a name.
 
-    A class may inherit several properties with one name, from unrelated classes. The property of
-    the newest version comes first.
+    A class may inherit several properties with the same name, from unrelated classes. The property
+    of the newest version comes first.
 
     :param entity: the method or the class.
     """
