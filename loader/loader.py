@@ -158,10 +158,10 @@ class PackageLoader:
     ) -> Self:
         """Make a loader for the packages in a cloud; the caller has to close it.
 
-        The service that has the packages is found as by the command ``openstack murano``:
-        ``OS_MURANO_CATALOG`` or the key ``murano_catalog`` of the cloud names it. By default, it is
-        Glare or Glance, whichever is set up for packages. Region, interface and endpoints are those
-        in ``clouds.yaml``.
+        The service that has the packages is found as the command ``openstack murano`` finds it:
+        ``OS_MURANO_CATALOG``, or the key ``murano_catalog`` of the cloud, names it. By default, it
+        is Glare or Glance, whichever is set up for packages. Region, interface and endpoints are
+        those in ``clouds.yaml``.
 
         >>> with PackageLoader.from_cloud("prod") as packages:
         ...     packages.source
@@ -171,7 +171,7 @@ class PackageLoader:
         :param cache: see the constructor.
         :param pins: see the constructor.
         :raises LoaderError: if openstacksdk is missing, which the extra ``cli`` installs, or if
-            Glare and Glance both have packages and none of them was named.
+            Glare and Glance both have packages and neither was named.
         :raises InvalidCloud: if the cloud is missing, or its values are wrong.
         :raises CatalogError: if Keystone does not answer.
         :raises CacheError: if the directory of the cache cannot be used.
@@ -197,9 +197,9 @@ class PackageLoader:
     def close(self) -> None:
         """Close the loader, its cache, and the connections that only the loader uses.
 
-        A session that the caller has passed stays open. After this, the loader's methods raise
-        ``LoaderError``. A loaded package raises it too if its files are in the cache. Counters and
-        pins stay readable.
+        A session that the caller has passed stays open. In a closed loader, methods that load
+        packages raise ``LoaderError``, and loaded packages whose files are in the cache cannot be
+        read. Counters and pins stay readable.
 
         >>> packages.close()
         >>> packages

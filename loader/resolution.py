@@ -444,7 +444,7 @@ class EligibleReleases:
     def by_catalog(self, fqn: str) -> Iterator[list[Release]]:
         """Yield, for each catalogue, its releases of a package, the newest first.
 
-        Call ``look_up`` for the package before.
+        Call ``look_up`` for the package first.
         """
         return (best.get(fqn, []) for best in self._best)
 

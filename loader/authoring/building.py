@@ -2,7 +2,7 @@
 
 """Build the archive of a package: the same files always give the same archive.
 
-Nothing is published. To publish a directory, its archive need not be built before.
+Nothing is published. A directory can be published without building its archive before.
 """
 
 import pathlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules of ``openstack murano package check`` beyond those of an upload.
+"""The rules that ``openstack murano package check`` adds to the rules for uploads.
 
-Codes and the strings below them appear in ``doc/source/guides/authors/authoring.rst``.
+Their codes, and the strings below them, appear in ``doc/source/guides/authors/authoring.rst``.
 """
 
 import enum

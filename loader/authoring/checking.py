@@ -62,7 +62,7 @@ def check(
 
     :param place: a directory or a ZIP file.
     :param form_check: whether the service refuses forms that the dashboard cannot show; by default,
-        it does not, as without options.
+        it accepts them, as a service with default options does.
     :param requirements: a function that returns required packages, as for ``compare``; without it,
         classes of other packages are not searched for.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
@@ -107,8 +107,8 @@ def check_bases(
     """Check that the base classes in a valid package are in this package, or in required ones.
 
     :param requirements: a function that returns required packages, as for ``compare``.
-    :returns: the findings; and, if base classes were not found, the required packages that could
-        not be read: a mapping of FQNs with their ranges to reasons.
+    :returns: the findings; and the required packages that were not read, but may have the missing
+        base classes, as a mapping of FQNs with ranges to reasons.
     """
     with Archive.open(place) as archive:
         contents = read_contents(archive)
@@ -274,7 +274,8 @@ class _Mistakes:
     def _may_use_class(self, node: yaml.Node, namespaces: Mapping[str, str] | None) -> bool:
         """Return whether a string in a class is an expression, although it does not look like one.
 
-        If no packages are given, this is not needed, and the result is False.
+        If no function for required packages is given, no classes are searched for, so the result is
+        False.
         """
         if namespaces is None or self._find is None or not is_expression(node):
             return False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Findings of a check of packages, and their output as text, GitHub annotations and SARIF 2.1.0.
+"""The findings of a check, and their output as text, GitHub annotations and SARIF 2.1.0.
 
 ``checking`` has the checks themselves.
 """

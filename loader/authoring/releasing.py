@@ -52,8 +52,7 @@ class Release:
     :param version: the version of the release.
     :param directory: the directory for the release, which does not exist yet.
     :param comparison: the comparison with the newest older release; None for the first release.
-    :param ranges: a mapping of FQNs to ranges that are added, since ``dev`` requires these packages
-        without a range.
+    :param ranges: the ranges that the release adds to requirements without a range, by FQN.
     :param archive: a ZIP file with the files of the release.
     :param warnings: mistakes in ``dev`` that are not refused, such as unknown keys.
     """

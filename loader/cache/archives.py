@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives on disk, as they were downloaded; the name of each is its SHA-256 digest.
+"""Keep archives on disk as they were downloaded; the name of each is its SHA-256 digest.
 
 When an archive is stored or first used, its digest is checked, and a record of its size and time of
 change is written into another directory. Later uses check the digest again only if a process has

@@ -62,13 +62,13 @@ class CacheDirectory:
         self._is_closed = True
 
     def refresh(self) -> None:
-        """Open the directories; this makes an NFS client fetch changes from its server."""
+        """Open the directories, since this makes an NFS client fetch changes from its server."""
         for directory in (self.archives, self.packages):
             os.close(os.open(directory, os.O_RDONLY))
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Turn an OSError in the block into a CacheError; do not run the block in a closed cache.
+        """Turn an OSError in the block into a CacheError; if the cache is closed, refuse the block.
 
         :param action: what the block does, for the message.
         :raises CacheError: if the cache is closed, or its disk fails.

@@ -77,8 +77,8 @@ class Record:
     ) -> Self:
         """Record the present sizes and times of files, and the given sums.
 
-        If other processes can write to the files, call this before you compute the sums. Then a
-        change in the meantime makes the file differ from the record.
+        If other processes can write to the files, call this before you compare the files with the
+        sums. Then a change in the meantime makes the file differ from the record.
 
         :param sums: a mapping of paths to SHA-256 sums.
         :param directories: the paths of the directories to record.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Last-used times of files, which are stored as the files' modification times.
+"""Store the last-used times of files as their modification times.
 
 Each new time is later than all earlier ones, so that files can be sorted by their last use.
 Normally, the new time is the present time. If this host's clock was set back, or is slower than the

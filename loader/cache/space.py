@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The size of all packages together, in a file that all users of a cache share.
+"""Keep the size of all packages together in a file that all users of a cache share.
 
 If a process is killed after it has stored a package, but before it has added the package's size,
 the total is too small. So each process measures the whole cache once before it relies on the total.

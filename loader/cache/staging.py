@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Staging directories, in which files are completed before they are moved to their places.
+"""Make staging directories, in which files are completed before they are moved to their places.
 
 A process locks the name of its staging directory. A directory without such a lock was left by a
 killed process, and ``sweep`` removes it.

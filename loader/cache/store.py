@@ -71,7 +71,7 @@ class StoredArchive(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """What a pruning has removed.
+    """What ``prune`` has removed.
 
     :param removed: the digests of the removed packages, the least recently used first.
     :param freed: the size of the removed packages, in bytes.

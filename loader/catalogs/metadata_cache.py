@@ -83,7 +83,7 @@ class MetadataCache:
 
 
 def package_cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Return the directory of the package cache that the options name, or a default directory."""
+    """Return the directory of the package cache: the configured one, or else the default one."""
     default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
     return pathlib.Path(conf.engine.packages_cache or default)
 

@@ -5,8 +5,8 @@
 The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or ``murano_catalog``
 in ``clouds.yaml``. By default, the service that the cloud has is used. Nearly every cloud has
 Glance, but not for packages. So if a cloud has both services, a request to Glance finds out whether
-it has this project's WSGI filter for packages. If it has, the user has to name a service. If it has
-not, Glare is used.
+it has this project's WSGI filter for packages. If it has, the user has to name a service.
+Otherwise, Glare is used.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _DISCOVERY_PATH = "/murano"
 
 
 class UnknownService(errors.LoaderError, ValueError):
-    """The name of a service is unknown, or a service has to be named since two have packages."""
+    """The user has named an unknown service, or no service although two services have packages."""
 
 
 @dataclasses.dataclass(frozen=True)

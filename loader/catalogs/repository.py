@@ -151,8 +151,7 @@ class Repository(ServiceClient, abc.ABC):
         Of equal versions, the project's own package comes first, since the loader prefers it.
 
         :param selection: further conditions.
-        :raises NotFound: if no package matches; the message has the versions that are not in the
-            range.
+        :raises NotFound: if no package matches; the message lists the versions outside the range.
         """
         if reference.id:
             return [self.get(reference.id)]

@@ -49,8 +49,8 @@ class Comparison:
     def required_version(self, old_version: Version) -> Version:
         """Return the smallest version that is enough for these changes.
 
-        :param old_version: the version before the changes, which may be another one with the same
-            interface as the old version.
+        :param old_version: the version before the changes, which need not be the compared one, but
+            must have the same interface.
         """
         return smallest_version(old_version, self.part)
 

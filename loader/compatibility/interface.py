@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The public interface of one version of a package: what its classes declare, and where.
+"""Read the public interface of one version of a package: what its classes declare, and where.
 
 Bodies of methods are not read. Contracts are not parsed, since most of them are equal in both
 versions. For package types other than MuranoPL and Heat, only the names of the classes and of their

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The RabbitMQ servers of Murano's agents, which only the operator can name.
+"""Find the RabbitMQ servers for Murano's agents, which only the operator can name.
 
 The engine sends messages to the agents in virtual machines through RabbitMQ. A region's
 ``getConfig`` returns the server and the credentials for it, and packages can define regions of
@@ -92,7 +92,7 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
-    """Return the RabbitMQ server that the engine may use for the settings that a package gives.
+    """Return the RabbitMQ server that the engine may use if a package returns these settings.
 
     If the operator names a server with the same host, port, virtual host and credentials, the
     operator's settings are used. If the operator only lists the host and port in

@@ -36,7 +36,8 @@ def defining(package: Any, name: str) -> Iterator[None]:
 def check(package: Any, name: str) -> None:
     """Check that a class is not needed for its own definition.
 
-    :raises InvalidInheritanceError: if it is being defined; the message has the cycle of names.
+    :raises InvalidInheritanceError: if the class is being defined already; the message has the
+        names in the cycle.
     """
     path = _defined.get()
     if (package, name) not in path:

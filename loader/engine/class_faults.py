@@ -103,7 +103,7 @@ class _Fault:
     """The wrong part of a class file.
 
     :ivar label: the keys that lead to the part, joined by dots.
-    :ivar reason: what is wrong; empty if the error's own message has to say it.
+    :ivar reason: what is wrong; empty if the error's own message says it.
     """
 
     line: int

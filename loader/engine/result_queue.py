@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queue of RabbitMQ from which murano-api takes the results of tasks.
+"""Check and declare the queue in RabbitMQ from which murano-api takes the results of tasks.
 
 When murano-api starts, it declares the queue with the options in its own configuration. The engine
 declares the exchange with the options in its configuration. If an exchange or a queue exists,
-RabbitMQ refuses a declaration with other options. oslo.messaging ignores this, and uses the
+RabbitMQ refuses a declaration with other options. oslo.messaging ignores the refusal, and uses the
 existing queue, even if RabbitMQ loses this queue when it restarts.
 """
 

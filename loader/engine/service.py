@@ -31,7 +31,7 @@ class InvalidConfiguration(Exception):
 def main() -> int:
     """Check the configuration, and run the engine's service.
 
-    :returns: the exit code: 1 if Murano is not installed or an option is invalid.
+    :returns: the exit code: 1 if Murano is not installed or an option is invalid, else 0.
     """
     try:
         # This import comes first. It makes eventlet patch the standard library, and all modules

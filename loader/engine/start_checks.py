@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of the engine's settings.
+"""Check the engine's settings.
 
-The engine does not start if a check finds an error, and ``murano-glare-engine --check`` prints it.
+If a check finds an error, ``murano-glare-engine`` prints the error, and does not start.
 ``murano-glare-status upgrade check`` prints what all checks find. No check sends a request.
 """
 

@@ -177,7 +177,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log; mark its further lines, so that none looks like an entry."""
+    """Return a message for the log, in which no line but the first looks like a log entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 
@@ -189,8 +189,8 @@ def select(
 ) -> Iterable[Any]:
     """Run a function for all elements, in green threads of the task.
 
-    If one green thread exceeds a limit, all of them end at once. Without this, the others could
-    wait for a long time.
+    If one green thread exceeds a limit, all of them end at once. Otherwise, the others could wait
+    for a long time.
 
     :param parallel_select: Murano's function that runs green threads.
     :param limit: how many green threads may run at a time.

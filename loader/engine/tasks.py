@@ -37,7 +37,7 @@ _ENDING_SECONDS = 10.0
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """An interruption of a task, raised in its green threads; ``Catch`` does not stop it."""
+    """An interruption of a task, raised in its green threads; a package cannot catch it."""
 
 
 class EngineStopped(Exception):
@@ -236,8 +236,8 @@ class RunningTasks:
     def interrupt(self, reason: Exception) -> None:
         """Interrupt all tasks.
 
-        All of them wait while this runs. A task may wait again while it ends, and can then be
-        interrupted again.
+        The caller is a green thread of its own, so all tasks wait while this method runs. A task may
+        wait again while it ends, and can then be interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the HTTP status for each error that Murano's clients expect."""
+"""Choose the HTTP status that Murano's clients expect for each error."""
 
 import contextlib
 import logging

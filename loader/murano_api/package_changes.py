@@ -180,7 +180,7 @@ def _each_once(*lists: Iterable[str]) -> list[str]:
 
 
 def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
-    """Enable or disable a package; to disable it, it is yanked."""
+    """Enable or disable a package; a package is disabled by yanking it."""
     if enabled == package_json.is_enabled(package):
         return package
     if enabled and package.status != package_json.ACTIVE:

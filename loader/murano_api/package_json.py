@@ -62,9 +62,10 @@ def categories(package: StoredPackage) -> list[str]:
 
 
 def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
-    """Return a supplier as in the manifest: ``CompanyUrl.Link`` is a key of ``CompanyUrl``.
+    """Return a supplier as in the manifest, where ``CompanyUrl`` is a mapping with ``Link``.
 
-    If ``CompanyUrl`` is a string as well, the keys stay as they are stored.
+    The services store its value under the key ``CompanyUrl.Link``. If they also store a string
+    under ``CompanyUrl``, both keys stay as they are.
     """
     found: dict[str, Any] = {}
     for key, value in flat.items():

@@ -330,7 +330,7 @@ def required_first(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPac
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """Let the service check a publication without a change, if all archives are uploaded already.
+    """If all archives are uploaded already, let the service check the publication beforehand.
 
     The service checks the user's rights, and whether the required packages still exist.
 

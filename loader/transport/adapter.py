@@ -107,7 +107,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
     ) -> Iterator[Any]:
         """Yield the items of a list, which the service sends page by page.
 
-        :param key: the key in an answer under which its items are.
+        :param key: the key of the list in an answer.
         :param query: the parameters of the request.
         :param next_marker: a function that takes an answer, and returns the marker of the next
             page; None after the last page.

@@ -38,7 +38,7 @@ _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
 class Deadline:
     """A deadline for requests that are sent one after the other, and for the waits between them.
 
-    If the deadline is not over after five seconds, this is logged.
+    If the block is not complete after five seconds, this is logged.
 
     >>> with Deadline(300, "Glare: GET /artifacts/murano", "not complete in time") as deadline:
     ...     with deadline.applied():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Import an archive into an image in Glance; earlier attempts may have left parts of an import."""
+"""Import an archive into an image in Glance, or continue an earlier attempt to import it."""
 
 import logging
 import random

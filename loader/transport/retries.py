@@ -41,8 +41,8 @@ def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
 def _wait(state: tenacity.RetryCallState) -> float:
     """Return how many seconds to wait before the next attempt.
 
-    The wait is random, and its upper limit doubles each time. It is longer if the server requests
-    it.
+    The wait is random, and its upper limit doubles each time. If the server requests a longer wait,
+    this one is used.
     """
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     response = getattr(state.outcome and state.outcome.exception(), "response", None)

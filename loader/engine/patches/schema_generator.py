@@ -2,9 +2,9 @@
 
 """Generate the schemas of classes and methods as the specification "MuranoPL forms" describes.
 
-Murano's own tests check what Murano 16 generates. So the functions that change whole schemas do not
-change those for the packages of these tests. They change the schemas for packages from catalogues,
-directories and extension plug-ins.
+Murano's own tests check the schemas that Murano 16 generates for the packages in these tests. So
+the functions that change whole schemas leave those schemas unchanged. They change the schemas for
+packages from catalogues, directories and extension plug-ins.
 """
 
 import functools
@@ -116,7 +116,7 @@ def include_constants() -> None:
 
 
 def translate_contracts() -> None:
-    """Translate the whole contract of a property, and only defaults that are values.
+    """Translate the whole contract of a property, and include only defaults that are values.
 
     In the specification "MuranoPL forms", section "Schema generation", the contract is run in a
     context of its own, and ``Default`` becomes ``default``. Murano 16
@@ -200,7 +200,7 @@ def describe_entities() -> None:
 
 
 def describe_objects() -> None:
-    """Add the range of versions for an object's class to the schema, and the subclasses.
+    """Add the range of versions and the subclasses of an object's class to the object's schema.
 
     The specification "MuranoPL forms", section "Schema generation": ``version`` of ``muranoObject``
     is the "version or version-spec that should be used to obtain muranoType (as seen in the
