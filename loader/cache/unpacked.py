@@ -116,7 +116,7 @@ class UnpackedPackages:
         """
         fs.remove(self._record(digest))
         shutil.rmtree(self._root / digest, ignore_errors=True)
-        # A file may have the name of the directory.
+        # There may be a file instead of the directory.
         with contextlib.suppress(OSError):
             (self._root / digest).unlink()
         return not os.path.lexists(self._root / digest)

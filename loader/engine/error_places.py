@@ -39,7 +39,7 @@ _CONTRACT_ERRORS = (
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors that depend on the value: a contract, a default, or a function that one calls raises them.
+# Errors that depend on the value. Contracts, defaults, and the functions that they call raise them.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,

@@ -236,8 +236,8 @@ class RunningTasks:
     def interrupt(self, reason: Exception) -> None:
         """Interrupt all tasks.
 
-        The caller is a green thread of its own, so all tasks wait while this method runs. A task may
-        wait again while it ends, and can then be interrupted again.
+        The caller is a green thread of its own, so all tasks wait while this method runs. A task
+        may wait again while it ends, and can then be interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)

@@ -28,7 +28,7 @@ QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
 # twice this size.
 WHOLE_QUOTA = 8 * QUOTA
 # Python recurses when it hashes, compares and writes nested tuples. When it hashes, it does not
-# check the stack.
+# check the stack, so a tuple that is nested too deep would crash the process.
 MAX_DEPTH = 100
 # Python refuses to read and to write integers with more digits.
 MAX_DIGITS = 4300

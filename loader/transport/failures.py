@@ -49,7 +49,7 @@ _TEMPORARY = (
     TruncatedAnswer,
     ksa_exceptions.ConnectFailure,
     ksa_exceptions.ConnectTimeout,
-    ksa_exceptions.DiscoveryFailure,  # of Keystone
+    ksa_exceptions.DiscoveryFailure,  # The URLs and versions of Keystone could not be read.
     ksa_exceptions.UnknownConnectionError,
     requests.ConnectionError,
     requests.Timeout,

@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 DEFAULT_ATTEMPTS = 5
 
 _LONGEST_WAIT = 30.0
-# A wait of more seconds is logged as a warning, which commands show.
+# A wait that is longer than these seconds is logged as a warning, which commands show.
 _LOG_AFTER = 5.0
 
 
