@@ -9,9 +9,9 @@ lists a single file and no directory::
      "boots": [BOOT, ...]}
 
 A path is relative and has slashes; the path of the root directory is ``""``. CHANGED is
-``st_ctime_ns``, a time that the kernel sets and no program can choose. If a file still has its
-recorded size and time, nothing was written to it since it was recorded. Only a write within the
-same tick of the kernel's clock, a few milliseconds, would not be noticed.
+``st_ctime_ns``, a time that the kernel sets and no program can choose. If a file still has the
+recorded size and time, nobody has written to it in the meantime. Only a write within the same tick
+of the kernel's clock, a few milliseconds, would not be noticed.
 
 Unpacked files are not synced to the disk, since the archive can be unpacked again. So after a power
 cut, a file may have the recorded size and time, but the wrong content. Therefore a record has the

@@ -10,7 +10,7 @@ threads and processes all exclude each other. Hosts exclude each other as well, 
 passes locks on to its server.
 
 A forked process closes the lock files that its parent has opened. Otherwise, it would keep the
-parent's locks until it ends. It takes its own locks for the packages that it uses.
+parent's locks until it ends. For the packages that it uses, it takes locks of its own.
 """
 
 import contextlib

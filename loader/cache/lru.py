@@ -3,9 +3,9 @@
 """Store the last-used times of files as their modification times.
 
 Each new time is later than all earlier ones, so that files can be sorted by their last use.
-Normally, the new time is the present time. If this host's clock was set back, or is slower than the
-clock of another host, the new time is the latest time plus a nanosecond. The latest time is stored
-as the modification time of a separate file.
+Normally, the new time is the present time. If this host's clock is behind the latest time, the new
+time is the latest time plus a nanosecond. The latest time is stored as the modification time of a
+separate file.
 
 Functions raise ``OSError`` if the disk fails.
 """

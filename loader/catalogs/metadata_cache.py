@@ -60,7 +60,7 @@ class MetadataCache:
         return self._releases.get(key)
 
     def put(self, key: str, release: wire.Release) -> None:
-        """Keep a release; if its file cannot be written, log this, and keep it in memory only."""
+        """Keep a release; if the file cannot be written, log this, and keep it in memory only."""
         self._releases[key] = release
         if self._directory is None:
             return

@@ -40,7 +40,7 @@ class PublishPackages(base.Lister):
     checked before the first is uploaded. Packages may require each other.
 
     If the command fails or is stopped, run it again: it uploads only what is missing. A published
-    version never changes. If a version is published already, it is skipped if its files are the
+    version never changes: a version that is published already is skipped if its files are the
     same, and refused if they are different. For example::
 
         $ openstack murano package publish --public org.example.wiki/1.1.0 org.example.db

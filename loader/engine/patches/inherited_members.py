@@ -119,9 +119,9 @@ def choose_methods() -> None:
     """Call the ambiguous method that the calling code sees.
 
     In Murano 16, any call of an ambiguous method fails, with "No active exception to reraise".
-    Here, the method is chosen when it is called: the calling code sees those methods that the
-    object has as an instance of the class of the code, or of the class to which it was cast. If
-    several are left, the error names them.
+    Here, the method is chosen when it is called. The class to which the object was cast, or else
+    the class of the calling code, decides which methods the code sees. If the code sees several,
+    the error names them.
     """
 
     def stub(murano_class: Any, name: str, receiver_type: Any) -> Any:
