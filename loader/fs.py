@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Durable file operations: after a power cut, a file is either complete or missing.
+"""Write files durably: after a power cut, a file is either complete or missing.
 
 Every function raises ``OSError`` if its operation fails.
 """

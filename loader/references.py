@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""References to packages, as users write them: an id, a name, or a name with a range."""
+"""Parse references to packages, as users write them: an id, a name, or a name with a range."""
 
 import dataclasses
 import uuid

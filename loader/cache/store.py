@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package cache on disk: archives are fetched once, and unpacked once when they are needed.
+"""Keep archives in a cache on disk, and unpack each of them once when its files are needed.
 
 The document "The package cache" describes the layout of a cache directory, and what a cache
 guarantees. Unpacked files are used only as long as their archive exists.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A cache of the metadata in archives, so that a host reads each archive only once.
+"""Cache the metadata in archives, so that a host reads each archive only once.
 
-It is a directory in the package cache. If it is deleted, the archives are read again.
+The cache is a directory in the package cache. If it is deleted, the archives are read again.
 """
 
 import functools

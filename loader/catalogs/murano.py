@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Murano's own API, for a cloud where Murano itself keeps the packages.
+"""Find releases in Murano's own API, for a cloud where Murano itself keeps the packages.
 
 For each name, Murano keeps one archive for each project, and public archives. Its lists contain
 neither versions nor requirements. So each archive is downloaded and read, and then kept until the

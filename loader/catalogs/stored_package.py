@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in a repository, in any state."""
+"""The form in which a repository returns packages: drafts, active and deactivated ones."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
 
 @dataclasses.dataclass(frozen=True)
 class StoredPackage:
-    """A package in a repository, in any state.
+    """A package in a repository: a draft, an active or a deactivated package.
 
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.

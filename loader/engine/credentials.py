@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The credentials of a task: the user's own token, or else a token that Murano requests."""
+"""Make the credentials of a task: the user's own token, or else a token that Murano requests."""
 
 import contextlib
 from typing import Protocol

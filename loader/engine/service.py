@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-engine``: Murano's engine with this project's package loader.
+"""The command ``murano-glare-engine``: it runs Murano's engine with this project's package loader.
 
 The command takes the options and the configuration files of ``murano-engine``, and checks
 them before the service starts.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-status``: check the settings of an engine before an upgrade."""
+"""The command ``murano-glare-status``, which checks an engine's settings before an upgrade."""
 
 import sys
 

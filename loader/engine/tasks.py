@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tasks that run in this process, their limits and their interruption.
+"""Run tasks in this process, limit their time, and interrupt them.
 
 A task is a deployment, a deletion, an action, a static action or a request for a schema, with all
 its green threads. ``patches`` runs Murano's tasks through this module. ``shutdown`` and

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The object model of an environment, and the headers of the objects in it.
+"""Read the object model of an environment, and change the headers of the objects in it.
 
 Murano's API keeps the model, and the engine loads it. The header of an object is its key ``?``. The
 ``type`` in a header is ``CLASS``, which ``/RANGE`` and ``@PACKAGE`` may follow. The engine always

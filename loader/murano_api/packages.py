@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller for the application catalogue, with the packages in Glare or Glance.
+"""Answer requests for Murano's application catalogue, with the packages in Glare or Glance.
 
 Murano's own policies apply. The service also gets the caller's token, and applies its policies.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller for static actions, which here refuses malformed bodies with 400."""
+"""Answer requests for static actions as Murano does, but refuse malformed bodies with 400."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests to an OpenStack service, with retries, limits and counters.
+"""Send requests to an OpenStack service, with retries, limits and counters.
 
 Every method raises ``CatalogError`` if a request fails. It raises the subclass
 ``CatalogUnavailable`` if the same request may succeed later.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deadlines for whole requests.
+"""Limit the time of whole requests by deadlines.
 
 The timeout of a socket limits only each wait for bytes, so a server that sends one byte at a time
 never exceeds it. Therefore a thread shuts down the request's socket at the deadline. This ends the

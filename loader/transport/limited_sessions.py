@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions with limits: requests have deadlines, and answers have a maximum size.
+"""Make sessions with limits: requests have deadlines, and answers have a maximum size.
 
 The caller's session is not changed. A copy of it gets the limits; the copy has the same
 credentials, but connections of its own.
