@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Clouds of ``clouds.yaml``, as openstacksdk reads them.
+"""Find a cloud in ``clouds.yaml``, which openstacksdk reads.
 
 openstacksdk is imported on first use. ``catalogs.package_service`` finds the services in a cloud.
 """
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def find(name: str | None = None) -> "CloudRegion":
-    """Return a cloud of ``clouds.yaml`` for which a session can be made; no request is sent.
+    """Return a cloud in ``clouds.yaml``, and check that a session can be made for it.
+
+    No request is sent.
 
     :param name: the name of the cloud; by default, the name in ``OS_CLOUD``, or the only cloud.
     :raises LoaderError: if openstacksdk is missing.

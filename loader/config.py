@@ -3,7 +3,8 @@
 """Make a loader from the operator's configuration (oslo.config).
 
 Murano's own options keep their names and meanings. The loader's other options are in the group
-``package_loader``. The module of each catalogue has the catalogue's options. No request is sent.
+``package_loader``. The module of each catalogue defines the options of the catalogue. No function
+here sends a request.
 """
 
 import collections
@@ -286,9 +287,9 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
 
 
 def _public_lock(path: str) -> Lock:
-    """Read the lock file for the deployments of all projects.
+    """Read the lock file that the deployments of all projects use.
 
-    :raises LockError: if it has private packages, since every project could use them.
+    :raises LockError: if the file has private packages, since every project could use them.
     """
     lock = Lock.load(path)
     if private := [str(release) for release in lock.releases if release.visibility in _OF_PROJECTS]:
@@ -302,7 +303,8 @@ def _public_lock(path: str) -> Lock:
 def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
     """Return the offline index for a scope.
 
-    Its project is identified by the credentials, since Keystone may not answer either.
+    If the scope has no project id, its credentials identify the project, since Keystone may not be
+    reachable either.
 
     :returns: None if the credentials do not identify the project.
     """
@@ -323,9 +325,12 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
 
 
 def own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return a scope with the credentials in the group ``glare``, or if it has none, in ``glance``.
+    """Return a scope with the credentials in the configuration.
 
-    :returns: a scope without a session if both groups have no credentials.
+    The credentials are in the group ``glare``. If this group has none, those in the group
+    ``glance`` are used.
+
+    :returns: a scope without a session if neither group has credentials.
     :raises CatalogError: if the credentials or the options of the session are invalid.
     """
     for group in _CREDENTIALS:
@@ -338,7 +343,7 @@ def own_scope(conf: cfg.ConfigOpts) -> Scope:
 
 
 def open_cache(conf: cfg.ConfigOpts) -> Cache:
-    """Open the cache in the operator's directory; open a temporary cache if caching is disabled.
+    """Open the cache in the configured directory; if caching is disabled, open a temporary cache.
 
     :raises CacheError: if the directory cannot be used.
     """

@@ -10,7 +10,7 @@ _guard = threading.Lock()
 
 @dataclasses.dataclass
 class Counters:
-    """Sums of what an object has done so far; any thread may add to them.
+    """Counts of what an object has done so far; any thread may add to them.
 
     >>> counters = Counters(requests=1)
     >>> counters.count(requests=1, seconds=0.5)
@@ -38,9 +38,9 @@ class Counters:
         self.count(**vars(other))
 
     def count(self, **sums: float) -> None:
-        """Add values to the sums.
+        """Add values to the counters.
 
-        :param sums: the name of each sum, with the value to add.
+        :param sums: the value to add to each counter, by the counter's name.
         """
         with _guard:
             for name, value in sums.items():

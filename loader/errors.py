@@ -22,12 +22,15 @@ _MAX_LENGTH = 100
 
 @dataclasses.dataclass(frozen=True)
 class RequirementChains:
-    """The demands for a package, each with the chain of demands that leads to it from a root.
+    """The chains of demands that lead from a query to a package.
 
+    A demand is a requirement of the query or of a chosen release. A chain begins with a demand of
+    the query. Each further demand comes from the release that was chosen for the previous demand.
     A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with the chosen versions in
     brackets.
 
-    :param shown: the first chains; each is a sequence of demands, from a root to the package.
+    :param shown: the first chains; each is a sequence of demands, and the last one is for the
+        package.
     :param omitted: how many further chains there are.
     """
 
@@ -62,8 +65,8 @@ class NoSuchPackage(NotFound):
     :ivar spec: the range.
     :ivar available: the versions of the package, the newest first, without yanked ones.
     :ivar pinned: the missing version, if it is pinned; None if it is not.
-    :ivar chains: the demands for the package; unsatisfied demands come first.
-    :ivar others: the errors of other missing packages.
+    :ivar chains: the chains of demands that lead to the package.
+    :ivar others: the errors for other packages that are missing too.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class NoSuchPackage(NotFound):
         :param unusable: a mapping of reasons to the versions that cannot be used for this reason,
             the newest first.
         :param catalogs: the names of the catalogues that were searched.
-        :param remedy: how to add the version.
+        :param remedy: how a user can add the version to the catalogues.
         :param requirer: the requiring package; None if no package requires the missing one.
         :param excluded: a sentence for each release that can be seen but must not be chosen.
         """
@@ -126,7 +129,7 @@ class NoSuchPackage(NotFound):
 
 
 class NoSuchClass(NotFound):
-    """No catalogue has a package that defines the class and whose version is in the range.
+    """No catalogue has a package in the range that defines the class.
 
     :ivar class_name: the name of the class.
     :ivar spec: the range.
@@ -153,7 +156,7 @@ class NoSuchClass(NotFound):
 
 
 class NotRequired(LoaderError, LookupError):
-    """A package does not require the package that is to be loaded for it.
+    """A package was to be loaded for another package that does not require it.
 
     >>> try:
     ...     packages.load_requirement(packages.load("org.wiki"), "org.bd")
@@ -178,7 +181,7 @@ class NotRequired(LoaderError, LookupError):
 class NameOfPlugin(LoaderError):
     """A package, or a class in it, has a name that belongs to an extension plug-in of the engine.
 
-    The code of plug-ins belongs to the operator, so no package may replace it.
+    Plug-ins are code of the operator, so no package may replace them.
     """
 
     def __init__(self, reason: str) -> None:
@@ -234,7 +237,7 @@ class UnsupportedFormat(LoaderError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names for a message; only the first are shown, and long ones are shortened.
+    """Join names for a message; the list and long names are shortened.
 
     :returns: ``none`` if there are no names.
     """

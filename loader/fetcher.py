@@ -47,7 +47,8 @@ class Fetcher:
 
         :param cache: the cache of the loader.
         :param workers: how many archives are fetched at the same time.
-        :param report: a function that is called after each received piece, from any thread.
+        :param report: a function that is called with the progress after each received piece, from
+            any thread.
         """
         self._cache = cache
         self._workers = workers
@@ -57,8 +58,8 @@ class Fetcher:
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch the archives of several releases that the cache lacks.
 
-        A single missing archive is left to ``source``. An error other than ``CacheBusy`` is kept,
-        and ``source`` raises it later.
+        If only one archive is missing, nothing is fetched: the archive is fetched when it is first
+        read. An error other than ``CacheBusy`` is kept, and ``source`` raises it later.
 
         :raises CacheBusy: if another process locks an archive for too long. Then the other archives
             are not fetched, since each of them could take as long.
@@ -99,7 +100,7 @@ class Fetcher:
         return bool(choice.release.digest) and not self._cache.has(choice.release.digest)
 
     def _fetch_batch(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
-        """Fetch several archives with one request; some of them may not arrive.
+        """Fetch several archives with one request; the catalogue may leave some of them out.
 
         :param releases: a mapping of digests to releases.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Durable file operations: after a power cut, a file is either complete or missing.
+"""Write files durably: after a power cut, a file is either complete or missing.
 
 Every function raises ``OSError`` if its operation fails.
 """
@@ -21,7 +21,7 @@ _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIM
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Replace a file, or create it; after a failure, an old file is unchanged.
+    """Replace the content of a file, or create the file; a failure changes no existing file.
 
     :raises FileExistsError: if the path is a directory or a device.
     """
@@ -31,9 +31,10 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Replace a file with what the block writes, or create it; a failure keeps an old file.
+    """Replace a file by what the block writes, or create it; a failure changes no existing file.
 
-    A symbolic link stays, and its target is replaced. The new file has the mode of the old one.
+    If the path is a symbolic link, its target is replaced. The new file has the mode of the old
+    one.
 
     :raises FileExistsError: if the path is a directory or a device.
     """
@@ -130,7 +131,8 @@ def start_writing(file: int) -> None:
     Call this for all files before the first ``sync``. A journaling file system then commits its
     journal only once. Without this, each ``sync`` allocates blocks and commits the journal again.
     """
-    # Linux does not drop pages that are not written yet: it starts to write them.
+    # This advises Linux to drop the file's pages from memory. It has to write changed pages first,
+    # so it starts to write them.
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 

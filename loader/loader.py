@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package loader of a deployment, which returns a package for each requirement.
+"""The package loader, which loads the packages that a deployment requires.
 
 ``catalogs`` finds releases, ``resolution`` chooses among them, ``fetcher`` fetches their archives
 into ``cache``, and ``formats`` reads the packages.
@@ -53,12 +53,13 @@ class PackageLoader:
     Three methods are for every program: ``load`` loads a package by its name, ``load_requirement``
     loads a package that a loaded one requires, and ``load_all`` loads a package with everything
     that it requires, directly or through others (its *closure*). Three further methods are for
-    engines, which read the headers of objects: ``plan_objects`` chooses the packages of all objects
-    together, and ``load_object_package`` and ``load_class_package`` load the package for one
-    header.
+    engines. An engine deploys objects, and each object has a header (``?``) with its class or
+    package, and a range of versions. ``plan_objects`` chooses the packages of all objects together.
+    ``load_object_package`` and ``load_class_package`` load the package for one header.
 
     A range is a string or a ``VersionSpec``. If it is left out, any version may be chosen. An empty
-    range and None mean ``0``, as in ``Require``; in the header of an object, they mean any version.
+    range and None mean 0.x, as in ``Require`` of a manifest. In the header of an object, they mean
+    any version.
 
     Several threads may load, plan and list packages at the same time, and read loaded packages. For
     the same version, all threads get the same object. Call ``provide`` and set the pins before the
@@ -68,8 +69,8 @@ class PackageLoader:
     ...     packages.load("org.db", ">=1,<2")
     <MuranoPLPackage org.db 1.2.0>
 
-    :ivar pins: the versions that earlier deployments of the environment have used. Set it
-        before the first package is loaded.
+    :ivar pins: the versions that earlier deployments of the environment have used; the loader
+        prefers them. Set them before the first package is loaded.
     """
 
     def __init__(
@@ -102,15 +103,16 @@ class PackageLoader:
             out; by default, the project of the session.
         :param fetcher: the object that fetches archives into the cache; by default, a new one.
         :param offline_index: the index that replaces unreachable catalogues; by default, none.
-        :param plan_seconds: the longest time to choose a closure, or to list subclasses.
+        :param plan_seconds: the longest time to choose a closure, or to list subclasses, in
+            seconds.
         :param max_subclasses: how many subclasses ``subclasses`` returns at most.
         :param reserved_names: names that belong to projects; releases of other projects with
             these names are not used.
         :param private_overrides: whether a private release may be used although a public release
             has the same name.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
-        :raises ValueError: if there are neither catalogues nor a session, or the time is not
-            finite.
+        :raises ValueError: if there are neither catalogues nor a session, or if ``plan_seconds``
+            is not finite.
         :raises CacheError: if the directory of the cache cannot be used.
         """
         self._plan_seconds = time_limits.check(plan_seconds, "plan_seconds")
@@ -156,10 +158,10 @@ class PackageLoader:
     ) -> Self:
         """Make a loader for the packages in a cloud; the caller has to close it.
 
-        The service that has the packages is found as by the command ``openstack murano``:
-        ``OS_MURANO_CATALOG`` or the key ``murano_catalog`` of the cloud names it. By default, it is
-        Glare or Glance, whichever is set up for packages. Region, interface and endpoints are those
-        in ``clouds.yaml``.
+        The service that has the packages is found as the command ``openstack murano`` finds it:
+        ``OS_MURANO_CATALOG``, or the key ``murano_catalog`` of the cloud, names it. By default, it
+        is Glare or Glance, whichever is set up for packages. Region, interface and endpoints are
+        those in ``clouds.yaml``.
 
         >>> with PackageLoader.from_cloud("prod") as packages:
         ...     packages.source
@@ -169,7 +171,7 @@ class PackageLoader:
         :param cache: see the constructor.
         :param pins: see the constructor.
         :raises LoaderError: if openstacksdk is missing, which the extra ``cli`` installs, or if
-            both services have packages and neither is named.
+            Glare and Glance both have packages and neither was named.
         :raises InvalidCloud: if the cloud is missing, or its values are wrong.
         :raises CatalogError: if Keystone does not answer.
         :raises CacheError: if the directory of the cache cannot be used.
@@ -195,9 +197,9 @@ class PackageLoader:
     def close(self) -> None:
         """Close the loader, its cache, and the connections that only the loader uses.
 
-        The connections of a session that a program has passed stay open. Later calls raise
-        ``LoaderError``, and so does reading a loaded package whose files are in the cache. Counters
-        and pins stay readable.
+        A session that the caller has passed stays open. In a closed loader, methods that load
+        packages raise ``LoaderError``, and loaded packages whose files are in the cache cannot be
+        read. Counters and pins stay readable.
 
         >>> packages.close()
         >>> packages
@@ -220,16 +222,16 @@ class PackageLoader:
         classes: Iterable[str] = (),
         requirements: Mapping[str, str | VersionSpec | None] | None = None,
     ) -> resolver.PackageVersion:
-        """Let an extension plug-in of the engine satisfy requirements, as a package.
+        """Let an extension plug-in of the engine satisfy requirements, as if it were a package.
 
         After that, the loader neither plans nor loads a package with this name from a catalogue,
         and does not load a package that defines one of the classes.
 
         >>> plugin = packages.provide("org-example-mail", Version("1.4.0"), ["org.example.Mail"])
 
-        :param fqn: the name of the distribution with the extension plug-in.
-        :param classes: the names of its classes.
-        :param requirements: the packages that it requires, and the ranges of their versions.
+        :param fqn: the name of the Python distribution that contains the plug-in.
+        :param classes: the names of the plug-in's classes.
+        :param requirements: a mapping of the packages that the plug-in requires to their ranges.
         :returns: the plug-in's name and version, for ``load_requirement``.
         """
         self._provided.setdefault(fqn, set()).add(version)
@@ -243,9 +245,9 @@ class PackageLoader:
     def load(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load a package by its name.
 
-        A version that the loader has already chosen is preferred, then a pinned one, then a loaded
-        one, then the newest. All packages that it requires are chosen and fetched as well, but not
-        loaded.
+        The loader prefers the version that it has already chosen for this range, then a pinned
+        version, then a loaded one, then one chosen for another range, then the newest. The packages
+        that the package requires are chosen and fetched as well, but not loaded.
 
         >>> packages.load("org.db", "<1.2")
         <MuranoPLPackage org.db 1.0.0>
@@ -261,7 +263,7 @@ class PackageLoader:
         return self._load_demand(resolver.Demand(fqn, self._parse_range(range), None))
 
     def load_requirement(self, package: Package | resolver.PackageVersion, fqn: str) -> Package:
-        """Load a package that another one requires, in the version that was chosen for this.
+        """Load a package that another package requires.
 
         >>> wiki = packages.load("org.wiki", "1")
         >>> for requirement in wiki.requirements:
@@ -269,9 +271,9 @@ class PackageLoader:
         <MuranoPLPackage org.db 1.2.0>
 
         :param package: a package that this loader has loaded, or a plug-in that was provided.
-        :param fqn: the name of the required package. ``io.murano`` and the package itself are
-            required implicitly.
-        :raises TypeError: if the package is a string, for example.
+        :param fqn: the name of the required package. Every package implicitly requires itself and
+            ``io.murano``.
+        :raises TypeError: if ``package`` is not a package, but a string, for example.
         :raises NotRequired: if the package does not require this name.
         :raises LoaderError: as in ``load``, and if this loader has not loaded the package.
         """
@@ -313,9 +315,9 @@ class PackageLoader:
         io.murano 0.1.0
         org.db 1.2.0
 
-        :returns: the package, then its direct requirements, then their direct requirements, and so
-            on, including ``io.murano``. Each version appears once. Extension plug-ins of the engine
-            are left out.
+        :returns: the package, then the packages that it requires, then those that they require, and
+            so on, including ``io.murano``. Each version appears once. Extension plug-ins of the
+            engine are left out.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LoaderError: as in ``load``.
         """
@@ -350,7 +352,8 @@ class PackageLoader:
         >>> packages.load_class_package("org.db.Database", ">=1")
         <MuranoPLPackage org.db 1.0.0>
 
-        :param headers: pairs of the name of a class, and the range of its package's versions.
+        :param headers: a pair for each object: the name of its class, and the range of versions of
+            the package that defines the class.
         :returns: all packages that the loader has chosen so far.
         :raises LoaderError: if the catalogues cannot be queried.
         """
@@ -386,10 +389,9 @@ class PackageLoader:
     def load_object_package(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load the package that the header of an object names.
 
-        If the header names a single version, and this version is missing, the newest version with
-        the same minor number is loaded. If this is missing too, it is the newest one with the same
-        major number (specification "Murano versioning", section "Object version"). Then a warning
-        is logged.
+        If the header names a single version that is missing, another version is loaded, and a
+        warning is logged: the newest version with the same minor number, or else the newest version
+        with the same major number (specification "Murano versioning", section "Object version").
 
         >>> packages.load_object_package("org.db", "1.2.7")
         <MuranoPLPackage org.db 1.2.0>
@@ -410,8 +412,8 @@ class PackageLoader:
     def load_class_package(self, class_name: str, range: str | VersionSpec | None = "*") -> Package:
         """Load a package that defines the class in the header of an object.
 
-        Several packages or versions may define the class. The package that ``plan_objects`` has
-        chosen is preferred, then one that is loaded, then a pinned one, then the newest. A
+        Several packages or versions may define the class. The loader prefers the one that
+        ``plan_objects`` has chosen, then a loaded one, then a pinned one, then the newest. A
         missing version is replaced as in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
@@ -444,9 +446,9 @@ class PackageLoader:
         """List the direct and indirect subclasses of a class, without loading a package.
 
         A client offers the subclasses to users as implementations of a class (specification
-        "MuranoPL forms"). A subclass is listed if its package allows, by its requirement, a version
-        that defines the base class. Pins have no effect. To list the subclasses for a pinned
-        version, give this version as the range.
+        "MuranoPL forms"). A subclass is listed if its package requires the base class's package,
+        and accepts one of the versions that define the base class. Pins have no effect. To list the
+        subclasses for a pinned version, give this version as the range.
 
         >>> packages.subclasses("io.murano.Application").is_truncated
         False
@@ -479,7 +481,7 @@ class PackageLoader:
         """Return whether a loaded package is the core library ``io.murano``, and can be trusted.
 
         It can be trusted if it is public, if it comes from the operator, or if the operator has
-        reserved the name ``io.murano`` for the package's project.
+        reserved the name ``io.murano`` for the project that owns the package.
 
         >>> packages.is_core_library(packages.load("io.murano"))
         True
@@ -499,7 +501,7 @@ class PackageLoader:
 
     @property
     def counters(self) -> Counters:
-        """The number of requests, downloads and so on, with those of catalogues and the cache.
+        """The counters of the loader, its catalogues and its cache together.
 
         >>> _ = packages.load_all("org.wiki")
         >>> packages.counters.downloads
@@ -521,7 +523,7 @@ class PackageLoader:
         return VersionSpec.of(range)
 
     def _load_demand(self, demand: resolver.Demand) -> Package:
-        """Load a package for a demand: the planned version, or else a pinned, loaded or new one."""
+        """Load a package for a demand; ``load`` says which version is preferred."""
         fqn, spec = check_required_name(demand.fqn), demand.spec
         pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
         wanted = spec if pinned is None else VersionSpec.exactly(pinned)
@@ -546,7 +548,7 @@ class PackageLoader:
         raise self._planned.error(found, self._catalogs, spec, pinned, demand.requirer)
 
     def _plan(self, subject: str, query: Query) -> Resolution:
-        """Choose all packages that a query needs, and fetch their archives.
+        """Choose all packages that a query requires, and fetch their archives.
 
         :param subject: what the query searches for, in error messages.
         """
@@ -621,7 +623,7 @@ class PackageLoader:
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
         """Return the newest version that may be used for a range.
 
-        A yanked version may be used only if it was chosen for this range, or the range names
+        A yanked version may be used only if it was chosen for this range, or if the range is
         exactly this version.
 
         :param versions: the versions from which one is selected.
@@ -633,8 +635,8 @@ class PackageLoader:
     def _preferred(self) -> Mapping[str, Collection[Version]]:
         """Return the versions that the next query has to prefer, by FQN.
 
-        These are the pinned versions, and those that earlier queries have chosen, except yanked
-        ones.
+        These are the pinned versions, and the versions that earlier queries have chosen and that
+        are not yanked.
         """
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
@@ -645,7 +647,9 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return a version to load instead of a missing one: a pinned, a chosen, or the newest one.
+        """Return the version to load instead of a missing one; None if there is no such version.
+
+        A pinned version is preferred, then a chosen one, then the newest.
 
         :param spec: the missing version, as a range.
         :param available: the versions of the package in the catalogues.
@@ -722,9 +726,9 @@ class PackageLoader:
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:
-        """Count the time that the block takes; put what has failed in front of error messages.
+        """Count the time that the block takes, and put ``failure`` in front of error messages.
 
-        :param failure: what has failed, in messages.
+        :param failure: what has failed, such as ``the pinned versions cannot be found``.
         """
         start = time.monotonic()
         try:

@@ -3,8 +3,8 @@
 """The offline index, which replaces catalogues while they cannot be reached.
 
 If a release was chosen for a project and its archive is in the cache, the release is recorded in
-the directory of the cache. Such a record may be out of date. So the operator has to enable the
-index, and a release from it changes no pins.
+the cache's directory. Such a record may be out of date. So the index is used only if the operator
+enables it, and a release from it changes no pins.
 """
 
 import collections
@@ -72,8 +72,9 @@ class OfflineIndex(Catalog):
         A catalogue that could not be reached is queried again only when a package is missing in the
         index.
 
-        :param seconds: the longest time to choose packages.
-        :param reserved: names that belong to projects; they also apply to recorded releases.
+        :param seconds: the longest time to choose packages, in seconds.
+        :param reserved: names that belong to projects. Recorded releases of other projects with
+            these names are not used either.
         :raises CatalogError: if a catalogue refuses the query, or if a catalogue cannot be reached
             and the index lacks a package.
         """

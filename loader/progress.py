@@ -15,8 +15,8 @@ class Progress:
     org.db 1.2.0: 25%
 
     :param name: the transferred package, as ``FQN version``.
-    :param done: the number of transferred bytes. All bytes of an upload are transferred when the
-        service has accepted the package.
+    :param done: the number of transferred bytes. The last byte of an upload is counted only when
+        the service has accepted the package.
     :param total: the size of the archive in bytes; None if unknown.
     """
 
@@ -30,4 +30,4 @@ Report = Callable[[Progress], object]
 
 
 def ignore(progress: Progress) -> None:
-    """Do nothing with the progress."""
+    """Ignore a report of progress; this is the default of functions that report it."""

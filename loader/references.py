@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""References to packages, as users write them: an id, a name, or a name with a range."""
+"""Parse references to packages, as users write them: an id, a name, or a name with a range."""
 
 import dataclasses
 import uuid
@@ -23,8 +23,9 @@ class PackageReference:
     PackageReference(org.db@>=1,<2)
 
     :param fqn: the name of the package; empty if the reference is an id.
-    :param spec: the range of its versions; without a range in the reference, any version.
-    :param id: the id of its artifact in Glare or image in Glance; empty if the reference is a name.
+    :param spec: the range of versions; a reference without a range allows any version.
+    :param id: the id of the package's artifact in Glare, or of its image in Glance; empty if the
+        reference is a name.
     """
 
     fqn: str = ""

@@ -8,7 +8,7 @@ cannot, or if there are several catalogues, each catalogue is queried for each l
 dependency graph. Both ways use ``glare_murano.resolver``, so the result is the same.
 
 If several catalogues have a version, the first of them is used. If different versions satisfy the
-requirements equally well, those in the first catalogue are chosen.
+requirements equally well, the versions in the first catalogue are chosen.
 """
 
 import collections
@@ -47,8 +47,8 @@ class Choice:
     """A chosen release.
 
     :param catalog: the catalogue that has the release.
-    :param demands: the requirements that the release satisfies, each with the package that has it.
-    :param why: why the release was chosen; empty unless the query has requested reasons.
+    :param demands: the requirements that the release satisfies, each with the requiring package.
+    :param why: why the release was chosen; empty if the query did not request reasons.
     """
 
     catalog: Catalog
@@ -59,8 +59,8 @@ class Choice:
     def serves(self, spec: VersionSpec) -> bool:
         """Return whether the release may be used for a range.
 
-        A yanked release may be used for a range of exactly its version, and for the ranges for
-        which it was chosen.
+        A yanked release may be used only if the range is exactly its version, or if the release was
+        chosen for the range.
         """
         version = self.release.version
         if not self.release.yanked:
@@ -70,16 +70,16 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Resolution:
-    """The releases that one query has chosen, or several queries together.
+    """The releases that were chosen for one query, or for several.
 
-    A *demand* is a requirement for a package, with its range and the package that has it.
+    A *demand* is a requirement: the name of a package, a range, and the requiring package.
 
     :param choices: the chosen releases, by FQN and version.
-    :param unsatisfied: demands for which no version is in the range.
-    :param undefined: classes that no package in the range defines.
-    :param external: demands that extension plug-ins of the engine satisfy.
-    :param excluded: releases that can be seen but must not be chosen. The list is complete for
-        missing packages; releases of other packages may be left out.
+    :param unsatisfied: the demands that no version satisfies.
+    :param undefined: the classes that no package in the range defines.
+    :param external: the demands that extension plug-ins of the engine satisfy.
+    :param excluded: releases that the project can see but must not use. For a missing package, all
+        of them are listed. For other packages, some may be left out.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
@@ -103,9 +103,10 @@ class Resolution:
         return _newest(self.choices.get(fqn, {}).values(), spec)
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
-        """Return a chosen release that defines a class, for the first range that has one.
+        """Return a chosen release that defines a class; None if there is none.
 
-        A release that was chosen for the header of an object is preferred, and then the newest one.
+        The first range that contains such a release counts. A release that was chosen for the
+        header of an object is preferred, and then the newest one.
         """
         defining = [choice for choice in self.chosen if class_name in choice.release.classes]
         for spec in specs:
@@ -175,7 +176,7 @@ class Resolution:
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
-        """Return how demands came about: the chains of demands that lead to them from the query."""
+        """Return the chains of demands that lead from the query to the given demands."""
         shown = demands[: errors.MAX_CHAINS]
         chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
         return errors.RequirementChains(chains, len(demands) - len(shown))
@@ -183,8 +184,8 @@ class Resolution:
     def joined(self, later: "Resolution") -> "Resolution":
         """Return this result together with the result of a later query.
 
-        If both results have a release, it keeps the first demand and the reason that it has in this
-        result. If both have a demand, the demand keeps the release that it has in this result.
+        A release in both results keeps its first demand and its reason from this result. A demand
+        in both results keeps its release from this result.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:
@@ -216,13 +217,13 @@ class Resolution:
     def _demands_on(
         self, demand: resolver.Demand, requirer: resolver.PackageVersion | None
     ) -> list[resolver.Demand]:
-        """Return all demands for a package; those with the range of a given demand come first.
+        """Return all demands for the package of a given demand.
 
-        After that, unsatisfied demands come before others, demands for newer versions before those
-        for older ones, and short chains before long ones.
+        Demands with the range of the given demand come first. Then unsatisfied demands come before
+        others, demands for newer versions before those for older ones, and short chains before long
+        ones.
 
-        :param demand: the given demand.
-        :param requirer: the package whose demands come first among those with the same range.
+        :param requirer: among demands with the same range, those of this package come first.
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
         choices = self.choices.get(demand.fqn, {})
@@ -239,7 +240,7 @@ class Resolution:
 
 
 def _unusable(missing: resolver.Unsatisfied) -> Mapping[str, Sequence[Version]]:
-    """Return the versions that cannot be chosen for a range, by the reason."""
+    """Return the versions that cannot be chosen for a demand, by the reason."""
     found = collections.defaultdict(list)
     for version in missing.exact_only:
         # A query may exclude all pre-releases; the answer does not say which were also yanked.
@@ -300,7 +301,7 @@ def names(catalogs: Iterable[Catalog]) -> str:
 
 
 def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
-    """Return what a user can do about something missing in the catalogues, for messages.
+    """Return, for a message, what a user can do if something is missing in the catalogues.
 
     :param missing: what is missing, such as ``a version in the range``.
     """
@@ -314,13 +315,13 @@ def resolve(
     seconds: float = resolver.MAX_SECONDS,
     reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
-    """Choose all packages that a query needs.
+    """Choose all packages that a query requires.
 
     :param catalogs: the catalogues in the order of preference.
-    :param seconds: the longest time that this may take here; a service that chooses packages itself
-        has a limit of its own.
-    :param reserved: names that belong to projects; a service that chooses packages itself has a
-        file of its own.
+    :param seconds: the longest time, in seconds, that this process may take to choose the packages.
+        A service that chooses them has a limit of its own.
+    :param reserved: names that belong to projects. A service that chooses the packages has a file
+        of reserved names of its own.
     :raises CatalogError: if a catalogue cannot be read.
     :raises Unplannable: if the closure exceeds a limit.
     """
@@ -345,7 +346,8 @@ def resolve(
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
     """Return whether this loader may use all releases that a service has chosen.
 
-    The service may have another file of reserved names, and choose a release that is refused here.
+    The service and this loader may have different files of reserved names. Then the service may
+    choose a release that this loader refuses.
     """
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):
@@ -442,7 +444,7 @@ class EligibleReleases:
     def by_catalog(self, fqn: str) -> Iterator[list[Release]]:
         """Yield, for each catalogue, its releases of a package, the newest first.
 
-        The package has to be looked up before.
+        Call ``look_up`` for the package first.
         """
         return (best.get(fqn, []) for best in self._best)
 
@@ -478,7 +480,10 @@ class _Releases:
         self.excluded = releases.excluded
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the versions of packages, catalogue by catalogue, and in each the newest first."""
+        """Return the versions of each package.
+
+        Versions in the first catalogue come first, and in each catalogue, the newest come first.
+        """
         self._releases.look_up(fqns)
         return {
             fqn: tuple(
@@ -512,7 +517,7 @@ class _Releases:
 
 @contextlib.contextmanager
 def _naming_catalog(catalog: Catalog) -> Iterator[None]:
-    """Add the catalogue to the error in the block if it cannot be reached."""
+    """Add the catalogue to a ``CatalogUnavailable`` error that the block raises."""
     try:
         yield
     except errors.CatalogUnavailable as error:

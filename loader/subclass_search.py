@@ -49,10 +49,10 @@ def search(
     :param spec: the range of versions of the package that defines the class.
     :param package: the name of this package; None for any name.
     :param maximum: how many subclasses are returned at most.
-    :param seconds: the longest time that the search may take.
-    :param provided: a mapping of extension plug-ins of the engine to their versions.
+    :param seconds: the longest time that the search may take, in seconds.
+    :param provided: a mapping of the names of the engine's extension plug-ins to their versions.
     :param eligibility: the rules that decide which releases may be chosen.
-    :raises Unplannable: if the search takes longer.
+    :raises Unplannable: if the search takes longer than ``seconds``.
     :raises CatalogError: if a catalogue cannot be read.
     """
     budget = PausingBudget(seconds, REMEDY)

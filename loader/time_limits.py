@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check limits of time, in seconds, that programs and operators set."""
+"""Check the time limits that programs and operators set, in seconds."""
 
 import math
 
 
 def check(seconds: float, name: str) -> float:
-    """Return a limit of time unchanged, if it is finite; a wait for ``nan`` or ``inf`` never ends.
+    """Check that a time limit is finite, since a wait for ``nan`` or ``inf`` never ends.
 
     :param name: the name of the limit, for the message.
+    :returns: the limit, unchanged.
     :raises ValueError: if the limit is not a finite number.
     """
     if not math.isfinite(seconds):

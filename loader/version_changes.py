@@ -34,7 +34,7 @@ def between(before: Choices, after: Choices, replaced: Collection[str] = ()) -> 
 
     :param before: a mapping of FQNs to the old versions.
     :param after: a mapping of FQNs to the new versions.
-    :param replaced: packages that count as changed although their versions are the same.
+    :param replaced: names of packages that count as changed even if their versions are the same.
     """
     changes = (
         VersionChange(

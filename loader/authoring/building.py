@@ -2,7 +2,7 @@
 
 """Build the archive of a package: the same files always give the same archive.
 
-Nothing is published. ``publishing.publication`` does not need this module for directories.
+Nothing is published. A directory can be published without building its archive before.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
 
     :param place: the directory or the ZIP file of the package.
     :param target: the file to write; by default, ``NAME.VERSION.zip`` in the current directory.
-    :raises InvalidPackages: with all problems of the package.
+    :raises InvalidPackages: if the package breaks rules; the error has all problems.
     :raises WrongDirectory: if the name of the directory is another version.
     :raises BuildError: if the file would be inside the package's directory, or cannot be written.
     :raises OSError: if a file of the package cannot be read.

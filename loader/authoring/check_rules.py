@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules of ``openstack murano package check`` beyond those of an upload.
+"""The rules that ``openstack murano package check`` adds to the rules for uploads.
 
-Codes and the strings below them appear in ``doc/source/guides/authors/authoring.rst``.
+Their codes, and the strings below them, appear in ``doc/source/guides/authors/authoring.rst``.
 """
 
 import enum
@@ -10,16 +10,16 @@ import enum
 
 @enum.unique
 class CheckRule(enum.StrEnum):
-    """A rule; its value is the code, and the string below it has the problem and the remedy."""
+    """A rule; its value is its code, and the string below it says what is wrong and what to do."""
 
     PACKAGE_UNREADABLE = "package-unreadable"
     """A file or a directory cannot be read, or there is no package in it. Correct the path."""
     PACKAGE_DIRECTORY = "package-directory"
-    """The name of a directory is another version than ``Version``. Rename the directory, or
-    correct the manifest."""
+    """The name of the directory is a version, but ``Version`` is another one. Rename the directory,
+    or correct the manifest."""
     VERSION_SMALL = "version-small"
-    """``Version`` is not enough for the changes since the release that the package is compared
-    with. Raise it as the message says, or take back the changes that are listed."""
+    """``Version`` is too small for the changes since the compared release. Raise it as the message
+    says, or revert the listed changes."""
     VERSION_MISSING = "version-missing"
     """``Version`` is missing, or a compared version is 0.0.0, so any change is allowed. Add a
     version; in a directory ``dev``, ``package release`` sets it."""
@@ -30,20 +30,18 @@ class CheckRule(enum.StrEnum):
     """The file of ``UI`` is missing, so the dashboard cannot show a form. Add the file, or remove
     the key."""
     FORM_CLASS = "form-class"
-    """The form makes an object of a class that should be in the package, by its namespace, but is
-    missing. Correct the ``type``, or add the class to ``Classes``."""
+    """The form makes an object of a missing class, which should be in the package by its namespace.
+    Correct the ``type``, or add the class to ``Classes``."""
     FORM_VALUE = "form-value"
     """The form uses the value of a page or a field that is missing, so the value is null. Correct
     the name, as in ``$.PAGE.FIELD``."""
     BASE_UNKNOWN = "base-unknown"
-    """``Extends`` names a class that should be in the package, by its namespace, but is missing;
-    or a class that no required package has. Add the class to ``Classes`` or its package to
-    ``Require``, or correct the name."""
+    """``Extends`` names a class that neither the package nor a required package has. Add the class
+    to ``Classes`` or its package to ``Require``, or correct the name."""
     CLASS_UNREQUIRED = "class-unrequired"
     """A contract or ``new()`` uses a class that no required package has, so no engine finds it.
     Require the package of the class, or correct the name. The required packages are read only
     with ``--path``, or with ``--against`` and a package of a cloud."""
     EXPRESSION_INVALID = "expression-invalid"
-    """A string looks like a YAQL expression but is not valid YAQL. So the engine reads it as a
-    string; in a form, the dashboard does. Correct the expression, or put the string into
-    quotes."""
+    """A string looks like a YAQL expression, but is not valid YAQL. So the engine, or the dashboard
+    in a form, does not evaluate it. Correct the expression, or put the string into quotes."""

@@ -3,8 +3,9 @@
 """Check a package on this host for its author: report all problems at once, without a network.
 
 A finding is an error if it breaks a rule for uploads, or if the version is too small for the
-changes. Other findings are warnings: an upload accepts them, but they look like mistakes. By
-default, this holds for a form that only a dashboard cannot show, too.
+changes. Other findings are warnings: an upload accepts them, but they look like mistakes. For
+example, a form may break no rule, although the dashboard cannot show it. By default, this is a
+warning.
 """
 
 import contextlib
@@ -60,7 +61,8 @@ def check(
     """Check a package by the rules for uploads, and look for mistakes that an upload accepts.
 
     :param place: a directory or a ZIP file.
-    :param form_check: the choice of the service; by default, that of a service without options.
+    :param form_check: whether the service refuses forms that the dashboard cannot show; by default,
+        it accepts them, as a service with default options does.
     :param requirements: a function that returns required packages, as for ``compare``; without it,
         classes of other packages are not searched for.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
@@ -102,11 +104,11 @@ def _broken_rules(
 def check_bases(
     place: pathlib.Path, requirements: Requirements | None = None
 ) -> tuple[list[Finding], Mapping[str, str]]:
-    """Check that base classes are in a valid package, or in packages that it requires.
+    """Check that the base classes in a valid package are in this package, or in required ones.
 
     :param requirements: a function that returns required packages, as for ``compare``.
-    :returns: the findings, and the required packages that may have the other base classes, but were
-        not read: FQN with its range -> reason.
+    :returns: the findings; and the required packages that were not read, but may have the missing
+        base classes, as a mapping of FQNs with ranges to reasons.
     """
     with Archive.open(place) as archive:
         contents = read_contents(archive)
@@ -135,7 +137,7 @@ def check_version(
 ) -> list[Finding]:
     """Check whether the version of a valid package is enough for the changes since a release.
 
-    If all files are the same, the version included, nothing has changed, and there are no findings.
+    If all files are the same, including the version, there are no findings.
 
     :param old: the release to compare with.
     :param requirements: a function that returns required packages, as for ``compare``.
@@ -257,7 +259,7 @@ class _Mistakes:
     ) -> Iterator[Finding]:
         """Find mistakes in all expressions of a YAML node.
 
-        :param namespaces: the namespaces of a class: prefix -> namespace; None for a form.
+        :param namespaces: a mapping of prefixes to namespaces for a class; None for a form.
         """
         if isinstance(node, yaml.MappingNode):
             for pair in pairs(node):
@@ -270,7 +272,11 @@ class _Mistakes:
             yield from self._expression(node, file, namespaces)
 
     def _may_use_class(self, node: yaml.Node, namespaces: Mapping[str, str] | None) -> bool:
-        """Return whether a string of a class is an expression that does not look like one."""
+        """Return whether a string in a class is an expression, although it does not look like one.
+
+        If no function for required packages is given, no classes are searched for, so the result is
+        False.
+        """
         if namespaces is None or self._find is None or not is_expression(node):
             return False
         try:
@@ -299,8 +305,9 @@ class _Mistakes:
     def _is_unrequired(self, class_name: str) -> bool:
         """Return whether neither the package nor a required package has a class.
 
-        If a required package was not found, or is not valid, this is unknown, and the result is
-        False. A class with the package's prefix may be in a file of another class.
+        If a required package was not found, or is not valid, the result is False. It is also False
+        for a class whose name begins with the package's name: such a class may be in a file of
+        another class.
         """
         is_own = class_name.startswith(f"{self._manifest.fqn}.")
         if self._hierarchy is None or is_own or class_name == _ENGINE_CLASS:
@@ -351,7 +358,7 @@ def _from_problem(
 def _manifest_line(archive: Archive, *keys: str) -> int:
     """Return the line of a key in the manifest; 0 if the key is missing.
 
-    :param keys: the key; further keys lead to one inside its value.
+    :param keys: the key; for a key in a nested mapping, the keys that lead to it.
     """
     line = 0
     with contextlib.suppress(InvalidPackage):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Findings of a check of packages, and their output as text, GitHub annotations and SARIF 2.1.0.
+"""The findings of a check, and their output as text, GitHub annotations and SARIF 2.1.0.
 
 ``checking`` has the checks themselves.
 """
@@ -34,7 +34,7 @@ class Level(enum.StrEnum):
 class Finding:
     """A problem in a package.
 
-    :param level: its severity.
+    :param level: the severity of the problem.
     :param rule: the broken rule; the string below the rule says why it exists and what to do.
     :param path: the file on this host; for a package in a ZIP file, the ZIP file.
     :param line: the line in the file, counted from 1; 0 if unknown.
@@ -55,8 +55,8 @@ class Finding:
 def annotations(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield an annotation for GitHub Actions for each finding.
 
-    The format is a workflow command, see "Workflow commands for GitHub Actions", "Setting an error
-    message".
+    An annotation is a workflow command, see "Workflow commands for GitHub Actions", section
+    "Setting an error message".
     """
     for each in findings:
         keys = {"file": str(each.path), "line": str(each.line), "title": str(each.rule)}

@@ -25,7 +25,7 @@ _LAST_PAGE = "workflowManagement"
 
 
 def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
-    """Find classes in a form that the package lacks, and fields that the form itself lacks.
+    """Find classes that a form uses but the package lacks, and values that the form itself lacks.
 
     :param form: a form that ``check_form`` has accepted.
     """
@@ -44,7 +44,7 @@ def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
 
 
 def is_missing(manifest: Manifest, class_name: str) -> bool:
-    """Return whether a class is missing that should be in the package, judging by its name."""
+    """Return whether a class is missing although its name begins with the package's name."""
     prefix = f"{manifest.fqn}."
     own = manifest.requirements.get(manifest.fqn)
     if own is not None and not satisfies_itself(manifest.version, own):

@@ -39,9 +39,9 @@ from loader.catalogs.directory import DEV
 class LocalPackage:
     """A valid package on this host.
 
-    :param place: its directory or ZIP file, for messages.
-    :param archive: its ZIP file; for a directory, the file into which it was packed.
-    :param contents: its manifest and the other data that was read.
+    :param place: the directory or ZIP file of the package, for messages.
+    :param archive: the ZIP file; for a directory, the file into which it was packed.
+    :param contents: the manifest, and the other metadata that was read from the package.
     :param digest: the SHA-256 of the ZIP file, in hexadecimal.
     :param size: the size of the ZIP file, in bytes.
     """
@@ -164,7 +164,7 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
 
     :param pieces: the content of the archive.
     :param place: where the archive comes from, for messages.
-    :raises InvalidPackage: with all problems of the package.
+    :raises InvalidPackage: if the package breaks rules; the error has all problems.
     :raises OSError: if the file cannot be written.
     """
     with open(file, "xb") as stream:
@@ -183,9 +183,10 @@ def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
 
 
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
-    """Check that a package's directory is not named as another version than the package has.
+    """Check that a directory whose name is a version has a package of this version.
 
-    :raises WrongDirectory: if it is.
+    :param place: the directory or the ZIP file of the package.
+    :raises WrongDirectory: if the package has another version.
     """
     with contextlib.suppress(InvalidVersion):
         # The place may be ".", so its absolute path is needed for the name.
@@ -198,7 +199,10 @@ def check_place(place: pathlib.Path, manifest: Manifest) -> None:
 
 
 def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
-    """Return the problems for which only a dashboard cannot show the form of a package."""
+    """Return the problems that break no rule for uploads, but for which no dashboard shows a form.
+
+    Services can be configured to refuse such forms.
+    """
     with Archive.open(package.archive) as archive:
         try:
             read_contents(archive, form_check=FormCheck.ENFORCE)
@@ -209,9 +213,9 @@ def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
 
 @contextlib.contextmanager
 def named(place: object) -> Iterator[None]:
-    """Put the place of a package in front of error messages from the block.
+    """Put the place of a package in front of the problems that the block finds.
 
-    :raises InvalidPackages: instead of InvalidPackage, with all problems.
+    :raises InvalidPackages: instead of InvalidPackage; the error has all problems.
     """
     try:
         yield
@@ -246,7 +250,7 @@ def pack(archive: Archive, target: pathlib.Path, manifest: bytes | None = None) 
 def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) -> LocalPackage:
     """Read and check a package; pack it if it is a directory, or gets another version.
 
-    :raises InvalidPackage: with all problems of the package.
+    :raises InvalidPackage: if the package breaks rules; the error has all problems.
     :raises OSError: if a file cannot be read or written.
     """
     with Archive.open(place) as archive:

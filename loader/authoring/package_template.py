@@ -173,9 +173,9 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
 
     If the directory is called ``dev``, the manifest has no version, since each release sets it.
 
-    :param name: the fully qualified name of the package, which needs a dot.
+    :param name: the fully qualified name of the package, which has to contain a dot.
     :returns: the paths of the files, relative to the directory.
-    :raises InvalidName: if the name is not valid, or gives no valid name for the main class.
+    :raises InvalidName: if the name is not valid, or no name for the main class can be made of it.
     :raises DirectoryUsed: if the directory has files.
     :raises OSError: if a file cannot be written.
     """
@@ -224,7 +224,7 @@ def new_package(
 def _class_name(name: str) -> str:
     """Return the name of a package's main class, such as ``WebShop`` for ``org.example.web_shop``.
 
-    :raises InvalidName: if this is not a valid name.
+    :raises InvalidName: if no valid class name can be made of the package's name.
     """
     words = name.rpartition(".")[2].split("_")
     title = "".join(f"{word[:1].upper()}{word[1:]}" for word in words)

@@ -52,7 +52,7 @@ class Release:
     :param version: the version of the release.
     :param directory: the directory for the release, which does not exist yet.
     :param comparison: the comparison with the newest older release; None for the first release.
-    :param ranges: a mapping of FQN to range, for requirements without a range in ``dev``.
+    :param ranges: the ranges that the release adds to requirements without a range, by FQN.
     :param archive: a ZIP file with the files of the release.
     :param warnings: mistakes in ``dev`` that are not refused, such as unknown keys.
     """
@@ -88,7 +88,8 @@ def prepare(
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for temporary files.
     :param version: the version of the release, instead of the default.
-    :param requirements: a function that returns required packages which are not beside the tree.
+    :param requirements: a function that returns those required packages that are not beside the
+        tree.
     :raises ReleaseError: if there is nothing to release, if the version was released already, or if
         a required package has no release.
     :raises InvalidPackages: if ``dev`` breaks rules.
@@ -141,9 +142,9 @@ def check_version(release: Release) -> None:
 
 
 def write(release: Release) -> None:
-    """Write the directory of a release; a failure leaves nothing of it.
+    """Write the directory of a release; after a failure, it does not exist.
 
-    :raises OSError: if it exists, or cannot be written.
+    :raises OSError: if the directory exists already, or cannot be written.
     """
     with Archive.open(release.archive) as archive:
         archive.unpack(release.directory)
@@ -152,7 +153,7 @@ def write(release: Release) -> None:
 def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
     """Return a mapping of the released versions in a tree to their directories.
 
-    A missing tree has none.
+    The mapping is empty if the tree is missing.
     """
     found = {}
     for path in tree.iterdir() if tree.is_dir() else ():
@@ -163,7 +164,7 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return ranges for requirements that have none, from the newest releases beside the tree.
+    """Return ranges for requirements without a range, from the newest releases beside the tree.
 
     :param parent: the directory with the trees of all packages.
     :raises ReleaseError: if a required package is beside the tree, and has no release.
@@ -231,7 +232,7 @@ def _check_edited(
 ) -> None:
     """Check that the changed manifest has the new values; YAML anchors may prevent this.
 
-    :raises ReleaseError: if it has not.
+    :raises ReleaseError: if it has other values, or is not valid.
     """
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives on disk, as they were downloaded; the name of each is its SHA-256 digest.
+"""Keep archives on disk as they were downloaded; the name of each is its SHA-256 digest.
 
 When an archive is stored or first used, its digest is checked, and a record of its size and time of
 change is written into another directory. Later uses check the digest again only if a process has
@@ -25,7 +25,7 @@ class ArchiveFiles:
     """
 
     def __init__(self, root: pathlib.Path, records: pathlib.Path) -> None:
-        """Use the given directories, which exist.
+        """Use existing directories.
 
         :param root: the directory of the archives.
         :param records: the directory of the records.

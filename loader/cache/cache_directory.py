@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The directory of a cache: its layout, its owner, and the errors of its disk.
+"""Open the directory of a cache, check its owner, and report the errors of its disk.
 
 The document "The package cache" describes the layout.
 """
@@ -62,13 +62,13 @@ class CacheDirectory:
         self._is_closed = True
 
     def refresh(self) -> None:
-        """Open the directories; this makes an NFS client fetch changes from its server."""
+        """Open the directories, since this makes an NFS client fetch changes from its server."""
         for directory in (self.archives, self.packages):
             os.close(os.open(directory, os.O_RDONLY))
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Turn an OSError in the block into a CacheError; do not run the block in a closed cache.
+        """Turn an OSError in the block into a CacheError; if the cache is closed, refuse the block.
 
         :param action: what the block does, for the message.
         :raises CacheError: if the cache is closed, or its disk fails.
@@ -85,7 +85,7 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context manager within ``errors``; the caller's block is outside ``errors``.
+        """Enter a context manager within ``errors``, but run the caller's block outside of it.
 
         :param action: what the context manager does, for the message.
         """

@@ -44,7 +44,7 @@ def read_all(cache: Cache) -> list[CachedPackage]:
 
 
 def find(cache: Cache, reference: PackageReference | str) -> CachedPackage:
-    """Return the newest package in a range, or the package whose archive has a digest.
+    """Return the newest package in a range, or the package whose archive has a given digest.
 
     :param reference: a name and a range; a string is the SHA-256 digest of an archive.
     :raises NotFound: if the cache does not have the package.

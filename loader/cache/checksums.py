@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Records of files, by which changes of the files are found: sizes, times and SHA-256 sums.
+"""Record the sizes, times and SHA-256 sums of files, to find out later whether they changed.
 
 Archives and unpacked packages have records in the same form, in JSON. The record of an archive
 lists a single file and no directory::
@@ -9,9 +9,9 @@ lists a single file and no directory::
      "boots": [BOOT, ...]}
 
 A path is relative and has slashes; the path of the root directory is ``""``. CHANGED is
-``st_ctime_ns``, a time that the kernel sets and no program can choose. If a file still has its
-recorded size and time, nothing was written to it since. Only a write within the same tick of the
-kernel's clock, a few milliseconds, would not be noticed.
+``st_ctime_ns``, a time that the kernel sets and no program can choose. If a file still has the
+recorded size and time, nobody has written to it in the meantime. Only a write within the same tick
+of the kernel's clock, a few milliseconds, would not be noticed.
 
 Unpacked files are not synced to the disk, since the archive can be unpacked again. So after a power
 cut, a file may have the recorded size and time, but the wrong content. Therefore a record has the
@@ -59,7 +59,7 @@ class Record:
 
     @classmethod
     def of_tree(cls, root: pathlib.Path) -> Self:
-        """Record all files below a directory; they were written since this host started.
+        """Record all files below a directory, which were written since this host started.
 
         :raises OSError: if a file cannot be read.
         """
@@ -77,8 +77,8 @@ class Record:
     ) -> Self:
         """Record the present sizes and times of files, and the given sums.
 
-        If other processes can write to the files, call this before you compute the sums. Then a
-        change in the meantime makes the file differ from the record.
+        If other processes can write to the files, call this before you compare the files with the
+        sums. Then a change in the meantime makes the file differ from the record.
 
         :param sums: a mapping of paths to SHA-256 sums.
         :param directories: the paths of the directories to record.
@@ -140,7 +140,7 @@ class Record:
         return boot_id() in self.boots
 
     def confirmed(self) -> Self:
-        """Return a copy that says that the files were written or checked in this boot."""
+        """Return a copy that also lists the present boot, in which the files were checked."""
         if self.is_of_this_boot:
             return self
         return dataclasses.replace(self, boots=(*self.boots, boot_id())[-_MAX_BOOTS:])
@@ -149,7 +149,8 @@ class Record:
         """Read all files, and return how they differ from the record.
 
         :returns: a mapping of damaged, missing or added paths to phrases such as "is missing".
-        :raises OSError: if a file cannot be read at the moment, as with too many open files.
+        :raises OSError: if a file cannot be read at the moment, since too many files are open, for
+            example.
         """
         problems = {}
         for directory in self.directories:

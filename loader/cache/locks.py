@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Locks on names; the kernel releases a lock when its process ends, even if it is killed.
+"""Lock names; the kernel releases a lock when its process ends, even if the process is killed.
 
 All names share one lock file, in which each name locks one byte. So the number of lock files does
-not grow, and no lock file is removed that another process is about to lock.
+not grow, and no process removes a lock file that another process is about to lock.
 
 A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread. So threads, green
 threads and processes all exclude each other. Hosts exclude each other as well, if the file system
 passes locks on to its server.
 
-A forked process closes the open files of its parent; if it did not, it would keep the parent's
-locks as long as it lives. It takes its own locks for the packages that it uses.
+A forked process closes the lock files that its parent has opened. Otherwise, it would keep the
+parent's locks until it ends. For the packages that it uses, it takes locks of its own.
 """
 
 import contextlib
@@ -112,8 +112,8 @@ class LockFile:
 
         :param subject: what is locked, in messages.
         :param is_done: a function that returns true if another process has done the work for which
-            the lock is needed. Then the wait ends without a lock. Without this, all waiting
-            processes would lock the name in turn.
+            the lock is needed. Then the wait ends without a lock. Without this function, all
+            waiting processes would lock the name in turn.
         :returns: true if the name is locked; false if ``is_done`` has ended the wait.
         :raises CacheBusy: if the lock stays taken for too long.
         """
@@ -127,7 +127,7 @@ class LockFile:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
     def is_taken(self, name: str) -> bool:
-        """Return whether another process, or another object of this one, has a lock on a name."""
+        """Return whether another process, or another object here, has a lock on a name."""
         wanted = _lock_range(fcntl.F_WRLCK, _offset(name), 1)
         (kind,) = struct.unpack_from("h", fcntl.fcntl(self._shared(), fcntl.F_OFD_GETLK, wanted))
         return bool(kind != fcntl.F_UNLCK)
@@ -214,7 +214,7 @@ class LockFile:
         return True
 
     def _holder(self, file: int, name: str) -> str:
-        """Return which processes have a lock, for messages, as far as this user can see them."""
+        """Return, for messages, which processes have a lock, as far as this user can see them."""
         place = f":{os.fstat(file).st_ino} {_offset(name)} {_offset(name)}\n"
         pids = set()
         for open_file in _PROCESSES.glob("[0-9]*/fdinfo/*"):
@@ -263,7 +263,10 @@ def _process(pid: str) -> str:
 
 
 def _lock_range(kind: int, start: int, length: int) -> bytes:
-    """Return a ``struct flock`` for a lock on a part of the file; length 0 means the whole rest."""
+    """Return a ``struct flock`` for a lock on a part of the file.
+
+    :param length: the number of bytes; 0 means all bytes from ``start`` on.
+    """
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Last-used times of files, which are stored as the files' modification times.
+"""Store the last-used times of files as their modification times.
 
 Each new time is later than all earlier ones, so that files can be sorted by their last use.
-Normally it is the present time. If a clock was set back, or the clock of another host is slow, it
-is the latest time plus a nanosecond. The latest time is stored as the modification time of a
+Normally, the new time is the present time. If this host's clock is behind the latest time, the new
+time is the latest time plus a nanosecond. The latest time is stored as the modification time of a
 separate file.
 
 Functions raise ``OSError`` if the disk fails.
@@ -26,7 +26,7 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Set the latest time to a file's last-used time, if that is later, as in a copied cache.
+    """Set the latest time to a file's last-used time if this is later, as in a copied cache.
 
     :param latest: the file that stores the latest time.
     :param used: the last-used time of a file, in nanoseconds.

@@ -89,7 +89,7 @@ class Pruner:
 
         :param limit: the largest allowed size, in bytes.
         :param goal: the size, in bytes, at which the removal stops.
-        :returns: the removed packages, and the size of the others.
+        :returns: the removed packages, and the size of the others in bytes.
         """
         removed: list[KeptPackage] = []
         with self._locks.exclusive("prune", "pruning"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The size of all packages together, in a file that all users of a cache share.
+"""Keep the size of all packages together in a file that all users of a cache share.
 
 If a process is killed after it has stored a package, but before it has added the package's size,
 the total is too small. So each process measures the whole cache once before it relies on the total.
@@ -24,7 +24,7 @@ class UsedSpace:
     """
 
     def __init__(self, path: pathlib.Path, locks: LockFile) -> None:
-        """Keep the number in a file, which is created when the number changes first.
+        """Keep the number in a file, which is created when the number is first changed.
 
         :param locks: the lock file that protects the number.
         """
@@ -54,7 +54,7 @@ class UsedSpace:
             return 0
 
     def _write(self, total: int) -> None:
-        # A file that was emptied is written to the disk at once by ext4, which takes as long as to
+        # If a file was emptied, ext4 writes it to the disk at once, which takes as long as to
         # unpack a file. So the file is not emptied, and all totals have the same length.
         file = private_opener(str(self._path), os.O_WRONLY | os.O_CREAT)
         with open(file, "wb", buffering=0) as stream:

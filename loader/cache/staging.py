@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Staging directories, in which files are completed before they are moved to their places.
+"""Make staging directories, in which files are completed before they are moved to their places.
 
 A process locks the name of its staging directory. A directory without such a lock was left by a
 killed process, and ``sweep`` removes it.
@@ -24,7 +24,7 @@ class StagingDirectories:
     """The staging directories below a root; methods raise ``OSError`` if the disk fails."""
 
     def __init__(self, root: pathlib.Path, locks: LockFile) -> None:
-        """Use the given directory, which exists.
+        """Use an existing directory.
 
         :param root: the directory in which staging directories are made.
         """

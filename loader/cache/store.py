@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package cache on disk: archives are fetched once, and unpacked once when they are needed.
+"""Keep archives in a cache on disk, and unpack each of them once when its files are needed.
 
 The document "The package cache" describes the layout of a cache directory, and what a cache
 guarantees. Unpacked files are used only as long as their archive exists.
@@ -71,7 +71,7 @@ class StoredArchive(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """What a pruning has removed.
+    """What ``prune`` has removed.
 
     :param removed: the digests of the removed packages, the least recently used first.
     :param freed: the size of the removed packages, in bytes.
@@ -111,8 +111,8 @@ class Cache:
             free. Packages in use are not removed.
         :param lock_timeout: the longest wait for another process, in seconds.
         :raises CacheError: if the directory cannot be used.
-        :raises TypeError: if the directory is not given as a path.
-        :raises ValueError: if the longest wait is not finite.
+        :raises TypeError: if ``folder`` is not a path.
+        :raises ValueError: if ``lock_timeout`` is not finite.
         """
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"the directory of a cache must be a path, not {folder!r}")
@@ -289,8 +289,8 @@ class Cache:
         """Read packages, and compare them with their digests and records.
 
         A damaged archive is removed, so that its next use fetches it again. If unpacked files are
-        damaged, their record is removed, so that their next use unpacks them again. Processes that
-        use these files keep them until then.
+        damaged, their record is removed, so that their next use unpacks them again. If a process
+        uses the damaged files, they stay until then.
 
         :param digests: the packages; by default, all.
         :returns: a mapping of the digests of damaged packages to their problems.
@@ -340,7 +340,7 @@ class Cache:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch an archive, unless the cache has it intact; return whether it was fetched."""
+        """Fetch an archive if it is missing or damaged, and return whether it was fetched."""
         lock = self._lock_unless_intact(self._archives, digest)
         with self._directory.entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
@@ -367,7 +367,7 @@ class Cache:
         An intact package is not locked, so that a cache on a read-only disk can be used. If another
         process restores the package during the wait for the lock, false is yielded.
 
-        :param kept: where the package is looked for: the archives or the unpacked packages.
+        :param kept: the archives or the unpacked packages, in which the package is looked for.
         """
         if kept.is_untouched(digest) or kept.damage(digest) == []:
             yield False
@@ -380,12 +380,12 @@ class Cache:
             yield problems != []
 
     def _write(self, digest: str, chunks: Iterable[bytes], path: pathlib.Path) -> ArchiveIndex:
-        """Write an archive to a file, and check it.
+        """Write an archive to a file, and check its digest and its files.
 
         An error that occurs while the chunks arrive is raised unchanged.
 
         :param chunks: the content of the archive.
-        :param path: the file.
+        :param path: the path of the new file.
         """
         action = f"store package {digest}"
         found = hashlib.sha256()
@@ -458,7 +458,7 @@ class Cache:
     def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
         """Add the sizes of new packages to the total; prune if it exceeds the cache's limit.
 
-        :param kept: where the packages are new: the archives or the unpacked packages.
+        :param kept: the archives or the unpacked packages, to which the packages were added.
         """
         if not self._makes_room:
             return

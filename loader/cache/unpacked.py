@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Unpacked packages on disk, each in a directory whose name is its archive's SHA-256 digest.
+"""Keep unpacked packages on disk, each in a directory named after its archive's SHA-256 digest.
 
 The directory contains the package's ``files``, and a ``record`` of their sizes and checksums. Files
 without a record are not used. The files and the record are completed in a staging directory, and
-moved to their place by a single rename. They are not synced to the disk: after a power cut, they
-are read and compared before they are used.
+moved to their place by a single rename. They are not synced to the disk. So after a power cut, the
+files are compared with the record before they are used.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class UnpackedPackages:
     """
 
     def __init__(self, root: pathlib.Path, staging: StagingDirectories) -> None:
-        """Use the given directory, which exists.
+        """Use an existing directory.
 
         :param root: the directory of the packages, on the same file system as the staging
             directories.
@@ -116,7 +116,7 @@ class UnpackedPackages:
         """
         fs.remove(self._record(digest))
         shutil.rmtree(self._root / digest, ignore_errors=True)
-        # A file may have the name of the directory.
+        # There may be a file instead of the directory.
         with contextlib.suppress(OSError):
             (self._root / digest).unlink()
         return not os.path.lexists(self._root / digest)

@@ -14,14 +14,14 @@ from loader.counters import Counters
 
 
 class Catalog(abc.ABC):
-    """A source of releases that may be loaded: they are active, and the project can see them.
+    """A source of the releases that a project may load: active ones that the project can see.
 
     If several projects have released the same version, the project's own release comes first, then
-    a public one, then the others. The loader uses the first release that the rules of
-    ``eligibility`` allow.
+    a public one, then the others. The loader uses the first release that the rules in
+    ``glare_murano.eligibility`` allow.
 
     :ivar name: the catalogue's name in messages. Each name has its own offline index, so catalogues
-        with different content have different names.
+        with different content must have different names.
     :ivar gives_batches: whether ``batch`` may return archives.
     """
 
@@ -63,7 +63,7 @@ class Catalog(abc.ABC):
         return ()
 
     def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
-        """Return all releases of several packages; of equal versions, the best one comes first.
+        """Return all releases of several packages; of equal versions, the preferred one is first.
 
         The resolver calls this once for each level of the dependency graph.
 
@@ -72,12 +72,10 @@ class Catalog(abc.ABC):
         return itertools.chain.from_iterable(map(self.releases, fqns))
 
     def resolve(self, query: Query) -> Answer | None:
-        """Return the closure of a query, that is all releases that it needs.
-
-        The catalogue chooses them by the rules of ``glare_murano.resolver``.
+        """Choose all releases that a query requires, by the rules of ``glare_murano.resolver``.
 
         :returns: None if the catalogue cannot choose releases itself. Then the loader chooses them,
-            and reads the releases of one level of the graph after the other.
+            and reads the releases of one level of the dependency graph at a time.
         :raises CatalogError: if the catalogue does not answer.
         """
         return None
@@ -90,7 +88,7 @@ class Catalog(abc.ABC):
         return None
 
     def remedy(self, missing: str) -> str:
-        """Return what a user can do about something missing in the catalogue, for messages.
+        """Return, for a message, what a user can do if something is missing in the catalogue.
 
         :param missing: what is missing, such as ``a version in the range``.
         """
@@ -106,7 +104,7 @@ class Catalog(abc.ABC):
     def check(self, release: Release, read: Callable[[], Release]) -> None:  # noqa: B027
         """Compare a loaded package with its release in the catalogue.
 
-        The digest of the archive was checked before. By default, nothing else is compared.
+        The caller has already checked the digest of the archive. By default, nothing is compared.
 
         :param release: the release in the catalogue.
         :param read: a function that reads the loaded package, and returns a release with the
@@ -118,7 +116,7 @@ class Catalog(abc.ABC):
         """Close the connections that only this catalogue uses; by default, there are none."""
 
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
-        """Yield the archives of several releases from one request; some archives may be missing.
+        """Send one request for several archives, and yield those that arrive.
 
         :raises CatalogError: if the download fails, at any point.
         """

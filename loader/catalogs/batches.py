@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read batches: answers of a service that contain several archives, as a TAR stream."""
+"""Read batches: answers of a service that contain several archives in a TAR stream."""
 
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -11,10 +11,10 @@ _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
 
 def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    """Yield the archives in a batch, each after the id of its package.
+    """Yield the id and the archive of each package in a batch.
 
     The server writes only plain files into a batch, so other entries are refused. ``tarfile.open``
-    is not used: it follows every kind of header, and may never end.
+    is not used: it accepts every kind of header, and some headers make it read without an end.
 
     :param pieces: the content of the answer.
     :param sizes: a mapping of the ids of the requested packages to the sizes of their archives.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in a directory of this host, unpacked or as ZIP files.
+"""A catalogue of the packages in a directory on this host, unpacked or as ZIP files.
 
 Below the catalogue's directory, at any depth, each directory with a manifest is a package, and so
 is each ZIP file. Directories inside a package are not searched. In the layout of the specification
@@ -43,7 +43,7 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-# The name of the directory for a package in development; its released versions are beside it.
+# The name of the directory for a package in development. Directories beside it have its releases.
 DEV = "dev"
 
 OPTIONS: options.Options = {

@@ -12,7 +12,7 @@ _SECOND = 1_000_000_000
 _COARSE_TICK = 2 * _SECOND
 _FINE_TICK = _SECOND // 20
 
-# The parts of ``stat`` that change with the content. For an unreadable path, the error's number.
+# The results of ``stat`` that change with the content; the error number if the path is unreadable.
 _Stamp = tuple[int, ...]
 
 
@@ -31,7 +31,11 @@ class FileStamps:
 
     @property
     def surely_unchanged(self) -> bool:
-        """Whether it is certain that nothing changed: a tick of the clock cannot hide a change."""
+        """Whether it is certain that no path was changed since its state was recorded.
+
+        ``unchanged`` misses a change that follows another one within a tick of the file system's
+        clock.
+        """
         return self._is_certain and self.unchanged
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in Glance, the image service: releases to load, and all packages for publishers.
+"""Clients for packages in Glance: a catalogue for the loader, and a repository for publishers.
 
 A package is an image with the container format ``murano``. The client uses python-glanceclient,
 except for requests that the WSGI filter of ``glare_murano`` in Glance answers.
@@ -186,9 +186,9 @@ class GlanceRepository(GlanceClient, Repository):
     """The packages in one Glance, with the rights of one user.
 
     An archive is first staged, and Glance checks it during the import. The id of an image is
-    computed from the project, the name and the version, so a refused draft is used again. Glance
-    keeps the id of a deleted release, so its version cannot be published again. It does not keep
-    the id of a deleted draft.
+    computed from the project, the name and the version. So after a refused import, ``create``
+    returns the same draft again. Glance keeps the id of a deleted release, so this version cannot
+    be published again. It does not keep the id of a deleted draft.
     """
 
     filter_place = "glance-api-paste.ini"
@@ -305,7 +305,7 @@ class GlanceRepository(GlanceClient, Repository):
         return iter([content])
 
     def _read_files(self, package: StoredPackage) -> Mapping[str, bytes | None]:
-        """Return the files of a package from its archive; Glance keeps only the archive."""
+        """Read the files of a package from its archive, since Glance keeps only the archive."""
         with tempfile.TemporaryFile() as archive:
             archive.writelines(self.download(package))
             with Archive.open(archive, self._limits) as opened:
@@ -336,7 +336,7 @@ class GlanceRepository(GlanceClient, Repository):
 
     @contextlib.contextmanager
     def _existing(self, package_id: str) -> Iterator[None]:
-        """Raise ``NotFound`` for a package whose image is missing."""
+        """Raise ``NotFound`` if the block finds that the package's image is missing."""
         try:
             yield
         except NoSuchPath as error:
@@ -349,7 +349,7 @@ class GlanceRepository(GlanceClient, Repository):
         return package
 
     def _stored(self, image: Mapping[str, Any]) -> StoredPackage | None:
-        """Return the package in an image; None if ``images.version`` finds no version."""
+        """Return the package in an image; None if the image is not a package."""
         version = images.version(image)
         if version is None or image.get("container_format") != images.CONTAINER_FORMAT:
             return None
@@ -377,7 +377,7 @@ def _name_filters(fqns: Collection[str]) -> Iterator[Mapping[str, str]]:
 
 
 def _names(release: Release, field: str) -> Collection[str]:
-    """Return the names in a field by which releases are searched."""
+    """Return the names in a release's field: its own, or those of its classes or base classes."""
     if field == "name":
         return (release.fqn,)
     return release.classes if field == "class_definitions" else release.inherits.keys()

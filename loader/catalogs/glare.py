@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in Glare: releases to load, and all packages for publishers, by Glare's own API.
+"""Clients for packages in Glare: a catalogue for the loader, and a repository for publishers.
 
 Lists of releases are limited to active artifacts of the type ``murano`` that belong to the
 caller's project or are public. Without this limit, an administrator's token would show
@@ -24,7 +24,7 @@ from loader.transport.sessions import Scope
 
 _ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
 _MAX_CLASS_NAME = 255
-# How many values one filter has; all filters of a request may have 300 together.
+# How many values one filter has at most. Glare allows 300 values in all filters of a request.
 _MAX_VALUES = 200
 # The order and the size of pages.
 _PAGES = [("sort", "version:desc"), ("limit", "100")]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A cache of the metadata in archives, so that a host reads each archive only once.
+"""Cache the metadata in archives, so that a host reads each archive only once.
 
-It is a directory in the package cache. If it is deleted, the archives are read again.
+The cache is a directory in the package cache. If it is deleted, the archives are read again.
 """
 
 import functools
@@ -34,9 +34,10 @@ OPTIONS: Options = {
 
 
 class MetadataCache:
-    """Releases by key, in memory and in a directory that processes share.
+    """A cache of releases by key, in memory and in a directory that processes share.
 
-    A key names an archive, for example by its catalogue and its id there.
+    A key stands for an archive. It has, for example, the name of a catalogue and the archive's id
+    there.
     """
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
@@ -59,7 +60,7 @@ class MetadataCache:
         return self._releases.get(key)
 
     def put(self, key: str, release: wire.Release) -> None:
-        """Keep a release; if its file cannot be written, log this, and keep it in memory only."""
+        """Keep a release; if the file cannot be written, log this, and keep it in memory only."""
         self._releases[key] = release
         if self._directory is None:
             return
@@ -82,7 +83,7 @@ class MetadataCache:
 
 
 def package_cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Return the directory of the package cache that the options name, or a default directory."""
+    """Return the directory of the package cache: the configured one, or else the default one."""
     default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
     return pathlib.Path(conf.engine.packages_cache or default)
 

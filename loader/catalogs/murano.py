@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Murano's own API, for a cloud where Murano itself keeps the packages.
+"""Find releases in Murano's own API, for a cloud where Murano itself keeps the packages.
 
 For each name, Murano keeps one archive for each project, and public archives. Its lists contain
-neither versions nor requirements. So each archive is downloaded and read, and then kept until it is
-fetched. An archive never changes under its id, so a host reads each archive once.
+neither versions nor requirements. So each archive is downloaded and read, and then kept until the
+loader fetches it. The archive with an id never changes, so a host reads each archive once.
 
 python-muranoclient is not used, since it reads a whole download into memory.
 """
@@ -71,7 +71,7 @@ class MuranoCatalog(ServiceCatalog):
         """List the releases that the API finds; of equal versions, the project's own come first.
 
         :param key: the parameter of the API, such as ``fqn``.
-        :param value: its value.
+        :param value: the value of the parameter.
         """
         project = self.project()
         query = [(key, value), ("catalog", "true"), ("limit", str(PAGE))]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of clients for OpenStack services: session, project, queries, options."""
+"""The base classes of clients for OpenStack services that have packages."""
 
 import abc
 import dataclasses
@@ -37,7 +37,7 @@ _BATCH_TIMEOUT = 60
 PAGE = 500
 # The most characters of a name.
 _MAX_NAME = 255
-# The characters that all names in one URL may have; servers accept 8190 in a whole URL.
+# The most characters of all names in one URL. Servers accept a URL of 8190 characters.
 _NAMES_LENGTH = 4000
 
 _WAITS = [
@@ -62,8 +62,8 @@ class ServiceClient:
     """A client for the packages in an OpenStack service, with the rights of one user.
 
     :cvar title: the service's name in messages.
-    :cvar service_type: its type in Keystone's catalogue.
-    :ivar name: the service's name and place in messages.
+    :cvar service_type: the service's type in Keystone's catalogue.
+    :ivar name: the service's name in messages, with its URL or region.
     """
 
     title: ClassVar[str]
@@ -89,8 +89,8 @@ class ServiceClient:
             the project of the session.
         :param endpoint: the service's URL; by default the URL in Keystone's catalogue.
         :param interface: ``public``, ``internal`` or ``admin``.
-        :param region_name: the region to look the URL up in; by default any.
-        :param attempts: how often a request is sent while its failures are temporary.
+        :param region_name: the region whose URL is used; by default any.
+        :param attempts: how often a request is sent at most, if its failures are temporary.
         :param request_timeout: how long a request and its retries may take, in seconds.
         :param min_download_rate: the lowest rate of a download, in bytes per second. A download
             fails if it falls behind this rate by two minutes.
@@ -135,7 +135,7 @@ class ServiceClient:
 class ServiceCatalog(ServiceClient, base.Catalog):
     """The packages in an OpenStack service that a project can use.
 
-    :cvar group: the group of its options.
+    :cvar group: the group of the catalogue's options in the configuration file.
     """
 
     group: ClassVar[str]
@@ -228,12 +228,15 @@ class PlanningCatalog(ServiceCatalog):
     def _list(self, field: str, names: Collection[str]) -> Iterable[Release]:
         """Yield the releases that the project can use, from the service's own lists, in any order.
 
-        :param field: the name of the package, or a list or mapping with names of classes.
-        :param names: the names, of which the field has to be or contain one.
+        :param field: ``name``, or ``class_definitions`` or ``inherits``, which contain class names.
+        :param names: the field of each release has to be, or to contain, one of these names.
         """
 
     def _find(self, field: str, names: Collection[str]) -> list[Release]:
-        """Return the releases whose field is or contains a name; the best of each version first."""
+        """Return the releases that have one of the names in a field, the newest first.
+
+        Of equal versions, the preferred release comes first. See ``_list`` for the parameters.
+        """
         queried = self._query(field, names) if self._answers_queries else None
         found = self._list(field, names) if queried is None else queried
         project = self.project()
@@ -246,7 +249,7 @@ class PlanningCatalog(ServiceCatalog):
         return base.newest_first(ranked)
 
     def _query(self, field: str, names: Collection[str]) -> list[Release] | None:
-        """Return releases from the filter; None if the service lacks the filter."""
+        """Return releases that the filter lists; None if the service lacks the filter."""
         # No project has an empty id, so for this id only public packages are listed.
         project = self.project() or ""
         found: list[Release] = []
@@ -260,7 +263,7 @@ class PlanningCatalog(ServiceCatalog):
         return found
 
     def release(self, content: Any) -> Release:
-        """Read a release in the form of Glare's artifacts.
+        """Read a release from JSON in the form of Glare's artifacts.
 
         :raises CatalogError: if the content has another form.
         """
@@ -313,7 +316,7 @@ class PlanningCatalog(ServiceCatalog):
             for artifact_id, archive in read_batch(pieces, sizes):
                 self.counters.count(bytes=len(archive))
                 yield by_id[artifact_id], archive
-            # The connection can be used again only after the end of the answer is read.
+            # The connection can be used again only if the end of the answer was read.
             next(pieces, b"")
         except NoSuchPath:
             self.gives_batches = False
@@ -329,7 +332,7 @@ def packages_in(
     marker: str | None = None,
     page: int | None = None,
 ) -> Iterator[Any]:
-    """Yield the packages in a list of the filter, as JSON; pages are requested as needed.
+    """Yield the packages that the filter lists, as JSON; pages are requested as needed.
 
     :param parameters: the conditions and the order; see ``Selection.parameters``.
     :param marker: only packages after it are listed; see ``Order.marker``.
@@ -348,9 +351,10 @@ def _next_marker(answer: Mapping[str, Any]) -> str | None:
 
 
 def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:
-    """Split names into lists that fit into a URL; leave out names that are too long.
+    """Split names into lists that fit into a URL; leave out names that no package can have.
 
     :param max_length: the most characters that a name can have in the service.
+    :param separator: the characters between two names in the URL.
     """
     names: list[str] = []
     length = 0

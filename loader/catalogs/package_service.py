@@ -3,9 +3,10 @@
 """Find the service that keeps the packages of a cloud: Glare or Glance.
 
 The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or ``murano_catalog``
-in ``clouds.yaml``. By default, it is the one that the cloud has. Nearly every cloud has Glance, but
-not for packages. So if a cloud has both services, a request to Glance finds out whether this
-project's WSGI filter for packages is installed there.
+in ``clouds.yaml``. By default, the service that the cloud has is used. Nearly every cloud has
+Glance, but not for packages. So if a cloud has both services, a request to Glance finds out whether
+it has this project's WSGI filter for packages. If it has, the user has to name a service.
+Otherwise, Glare is used.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ _DISCOVERY_PATH = "/murano"
 
 
 class UnknownService(errors.LoaderError, ValueError):
-    """It cannot be decided which service keeps the packages of a cloud."""
+    """The user has named an unknown service, or no service although two services have packages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +71,9 @@ SERVICES = {service.name: service for service in (GLARE, GLANCE)}
 def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
     """Return the service that keeps the packages of a cloud.
 
-    :param name: the service that the user names; without it, the service that the cloud's
+    :param name: the service that the user names; by default, the service that the cloud's
         configuration names.
-    :raises UnknownService: if both services may have packages, or the name is unknown.
+    :raises UnknownService: if no service is named and both have packages, or the name is unknown.
     :raises CatalogError: if Keystone does not answer.
     """
     name = name or cloud.config.get(OPTION)
@@ -94,7 +95,7 @@ def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
 
 
 def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
-    """Return where a service is in a cloud, as arguments for ``ServiceClient``."""
+    """Return a service's endpoint, interface and region, as arguments for ``ServiceClient``."""
     interface = cloud.get_interface(service_type)
     return {
         "endpoint": cloud.get_endpoint(service_type),

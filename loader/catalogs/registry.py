@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find catalogues by name: they are entry points in the group ``glare_murano.catalogs``.
+"""Find catalogues by name.
 
-An entry point is a function that takes the configuration and a scope, and returns catalogues. Only
-the requested entry points are imported.
+Each catalogue is an entry point in the group ``glare_murano.catalogs``: a function that takes the
+configuration and a scope, and returns catalogues. Only the requested entry points are imported.
 """
 
 import functools
@@ -25,7 +25,7 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
     """Make the catalogues with the given names, in this order; each registers its own options.
 
-    :raises UnknownCatalog: if no installed catalogue has a name, or its import fails.
+    :raises UnknownCatalog: if a catalogue is not installed, or cannot be imported.
     :raises CatalogError: if a catalogue cannot be made.
     """
     factories = [_factory(name) for name in names]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All packages in a service: find, create, upload, publish, change, download and delete them.
+"""Find, create, upload, publish, change, download and delete packages in a service.
 
-Unlike a catalogue, a repository also has drafts and deactivated packages. It chooses no release
-to load: that is the task of catalogues.
+Unlike a catalogue, a repository also has drafts and deactivated packages. Publishers and the filter
+for murano-api use repositories; the loader uses catalogues.
 """
 
 import abc
@@ -47,9 +47,9 @@ _REFUSALS = (
 class Category(NamedTuple):
     """A category of packages.
 
-    :ivar packages: how many packages have it, in any version.
-    :ivar created_at: the time at which the first of them was created.
-    :ivar updated_at: the time at which the last of them was created.
+    :ivar packages: how many package names have the category, in any version.
+    :ivar created_at: when the first package with the category was created.
+    :ivar updated_at: when the last package with the category was created.
     """
 
     packages: int
@@ -108,13 +108,17 @@ class Repository(ServiceClient, abc.ABC):
     def _with_one_of(
         self, condition: str, fqns: Collection[str], selection: Selection
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that meet one more condition, with as many requests as are needed."""
+        """Yield the packages that meet a selection and one more condition.
+
+        :param condition: the name of the condition, such as ``name``.
+        :param fqns: package names; a package has to meet the condition with one of them.
+        """
         for names in name_lists(fqns, _MAX_NAME, f"&{condition}="):
             values = {**selection.values, condition: names}
             yield from self.packages(dataclasses.replace(selection, values=values))
 
     def categories(self, statuses: Collection[str]) -> Mapping[str, Category]:
-        """Return the categories of the packages that have one of some statuses, by their names.
+        """Return the categories of all packages with one of the given statuses, by name.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -144,11 +148,10 @@ class Repository(ServiceClient, abc.ABC):
     ) -> list[StoredPackage]:
         """Return the packages for a reference, the newest first.
 
-        In each version, the project's own package comes first, since it would be loaded.
+        Of equal versions, the project's own package comes first, since the loader prefers it.
 
         :param selection: further conditions.
-        :raises NotFound: if no package matches; the message has the versions that are not in the
-            range.
+        :raises NotFound: if no package matches; the message lists the versions outside the range.
         """
         if reference.id:
             return [self.get(reference.id)]
@@ -204,20 +207,20 @@ class Repository(ServiceClient, abc.ABC):
         return package.fqn, VersionSpec.exactly(package.version)
 
     def blocked(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
-        """Return which of some missing packages can no longer be created, and why.
+        """Return which packages can no longer be created in the service, and why.
 
         :param packages: packages that the service does not have.
-        :returns: package -> reason, without the packages that can be created.
+        :returns: a mapping of the packages that cannot be created to the reasons.
         :raises CatalogError: if the service does not answer.
         """
         return {}
 
     def checks(self) -> Mapping[str, str]:
-        """Return the operator's choice for each of ``wire.CHECKS``.
+        """Return the value of each option in ``wire.CHECKS``, as the service's operator has set it.
 
-        A service with other choices than a client expects accepts or refuses other packages.
+        The options say which checks the service enforces, such as ``check_requirements``.
 
-        :raises CatalogError: if the service does not answer, or has no filter.
+        :raises CatalogError: if the service does not answer, or lacks the filter.
         """
         try:
             answer = self._client.document("GET", wire.VERSION_PATH)
@@ -249,8 +252,8 @@ class Repository(ServiceClient, abc.ABC):
         :param archive: the ZIP file, which can be read again from its beginning.
         :param size: its size in bytes.
         :raises RefusedPackage: if Glance refuses the archive, since it breaks a rule.
-        :raises CatalogError: if the service refuses the package; Glare answers with 400 if the
-            archive breaks a rule.
+        :raises CatalogError: if the upload fails, or if Glare refuses the archive, since it breaks
+            a rule.
         """
 
     def publish(
@@ -263,7 +266,7 @@ class Repository(ServiceClient, abc.ABC):
         """Activate all packages or none; with the visibility ``public``, make them public.
 
         :param is_dry_run: whether the service only checks the packages.
-        :returns: id -> the SHA-256 of the published archive, in hexadecimal.
+        :returns: a mapping of each package's id to the SHA-256 of its archive, in hexadecimal.
         :raises CatalogError: if the service refuses; the message has a line for each problem.
         """
         ids = [package.id for package in packages]
@@ -301,12 +304,13 @@ class Repository(ServiceClient, abc.ABC):
     def edit(
         self, package: StoredPackage, edit: Callable[[StoredPackage], Mapping[str, Any]]
     ) -> StoredPackage:
-        """Change fields of a package depending on their present values, such as lists of tags.
+        """Change fields of a package to values that depend on the present ones, such as tags.
 
         If another client changes the package at the same time, the package is read again, and
         the edit is repeated.
 
-        :param edit: a function that returns the new values of fields; none for no change.
+        :param edit: a function that takes the package, and returns the new values of fields; if it
+            returns no value, nothing is changed.
         :raises Conflict: if other clients keep changing the package.
         :raises CatalogError: if the service refuses the change.
         """
@@ -362,7 +366,7 @@ class Repository(ServiceClient, abc.ABC):
 
 @contextlib.contextmanager
 def explained(subject: str = "") -> Iterator[None]:
-    """Raise a refusal with the service's reason as its message, in all its lines.
+    """Replace the message of a refusal by the reason that the service has sent.
 
     :param subject: what was refused; the message begins with it.
     """
@@ -377,12 +381,14 @@ def explained(subject: str = "") -> Iterator[None]:
 
 
 def precondition(package: StoredPackage, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the header by which a service refuses to replace lists that others have changed.
+    """Return a header that prevents the loss of another client's change of a list.
 
+    If the list was changed since the package was read, the service refuses the request.
     ``glare_murano.preconditions`` describes the header.
 
     :param package: the package, as it was read.
     :param values: the new values of fields.
+    :returns: an empty mapping if no value is a list.
     """
     lists = {
         name: package.fields.get(name) or []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives that a catalogue has downloaded to read their metadata.
+"""Keep the archives that a catalogue has downloaded to read their metadata.
 
 Each archive is kept until the loader fetches it, so that it is downloaded only once. The files have
 no names on the disk, so they disappear when the process ends.
@@ -23,7 +23,7 @@ _CHUNK = 128 * 1024
 
 
 class Spool:
-    """Archives by digest that were downloaded, and that the loader has not fetched yet."""
+    """The downloaded archives that the loader has not fetched yet."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits

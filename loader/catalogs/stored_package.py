@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in a repository, in any state."""
+"""The form in which a repository returns packages: drafts, active and deactivated ones."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
 
 @dataclasses.dataclass(frozen=True)
 class StoredPackage:
-    """A package in a repository, in any state.
+    """A package in a repository: a draft, an active or a deactivated package.
 
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
@@ -69,7 +69,7 @@ class StoredPackage:
 
     @classmethod
     def from_json(cls, content: Any, service: str) -> Self:
-        """Read a package in the form of Glare's artifacts.
+        """Read a package from JSON in the form of Glare's artifacts.
 
         :param service: the name of the service, for messages.
         :raises CatalogError: if the content has another form.
@@ -115,7 +115,7 @@ class StoredPackage:
         return f"{self.fqn} {self.version}"
 
 
-# All packages in a list, and those that are active.
+# ``EVERY`` selects packages in any state, and ``ACTIVE`` only active ones.
 EVERY = Selection({"status": CHOICES["status"]})
 ACTIVE = Selection()
 

@@ -3,7 +3,7 @@
 """The base classes of the commands: exit codes, access to the cloud, and confirmation.
 
 A command authenticates when it sends its first request, not before. So a command that sends no
-request needs no cloud, and an unreachable Keystone has an exit code of its own.
+request needs no cloud, and the command itself chooses the exit code if Keystone is unreachable.
 """
 
 import argparse
@@ -211,7 +211,7 @@ class Command(command.Command):
     def murano(self) -> ServiceAdapter:
         """The client for Murano's API in the chosen cloud.
 
-        The option ``--murano-url`` of python-muranoclient names another Murano's API.
+        The option ``--murano-url`` of python-muranoclient can set the URL of the API.
         """
         url = self.cloud.config.get("murano_url")
         return package_service.client(self.cloud, "application-catalog", "Murano's API", url)
@@ -276,7 +276,7 @@ class Lister(Command, lister.Lister):
         return 0
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        """Finish the command after the table is printed, for example with a change.
+        """Do what follows after the table is printed, for example make the listed changes.
 
         By default, nothing is done.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Graphs of packages: those that a package requires, and those that require a package."""
+"""Make graphs of the packages that a package requires, and of the packages that require it."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
 
     A package's requirement for itself is ignored.
 
-    :param fqn: the required package.
+    :param fqn: the name of the required package.
     :raises Malformed: if the service sends no valid range.
     """
     ranges = wire.get(requirer.fields, "requirements", wire.ranges_from_json)

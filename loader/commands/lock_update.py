@@ -17,7 +17,7 @@ _DEFAULT_FILE = "packages.lock"
 
 
 class CreateLock(base.Lister):
-    """Write a lock file, which lists the exact releases of packages and of all their requirements.
+    """Write a lock file, which lists the exact releases of packages and of all that they require.
 
     For a name without a range, the newest version is chosen, also in later updates. For example::
 

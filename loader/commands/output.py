@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The output of the commands: columns, units, and escaped control characters."""
+"""Format what the commands print: columns, units, and control characters, which are escaped."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -96,9 +96,9 @@ def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
 class YankPackage(_ChangePackage):
     """Yank a version of a package, for example because it loses data.
 
-    A yanked version is no longer chosen for a range. It is still used if it is pinned, in a lock
-    file, or required by a range of exactly this version. So deployed environments keep working. For
-    example::
+    A yanked version is no longer chosen for a range. It is still used if it is pinned or in a lock
+    file, or if a range of exactly this version requires it. So deployed environments keep working.
+    For example::
 
         $ openstack murano package yank org.example.db@1.2.0 --reason "loses data; use 1.2.1"
     """
@@ -118,7 +118,7 @@ class YankPackage(_ChangePackage):
 
 
 class UnyankPackage(_ChangePackage):
-    """Undo the yanking of a version of a package, so that it is chosen for ranges again.
+    """Unyank a version of a package, so that it is chosen for ranges again.
 
     For example::
 

@@ -104,7 +104,7 @@ class ShowPackage(base.ShowOne):
     """Show the newest version of a package in a range, and which packages require it.
 
     "chosen" says whether your project would get this package for the range, and if not, why. If
-    you give no range, it is the range of the package's major version. For example::
+    you give no range, the range of the package's major version is used. For example::
 
         $ openstack murano package show "org.example.db@>=1,<2"
     """

@@ -34,13 +34,13 @@ DONE = {
 class PublishPackages(base.Lister):
     """Publish packages, all of them or none.
 
-    A path is the directory of a package, a ZIP file, a directory that is searched for packages, or
-    a bundle file or its URL. The search leaves out directories "dev". A URL without TLS has to end
-    with "#sha256=" and the digest of the bundle. All packages are checked before the first is
-    uploaded. Packages may require each other.
+    A path is the directory of a package, a ZIP file, a directory that is searched for packages, a
+    bundle file, or the URL of a bundle. The search leaves out directories that are called "dev". A
+    URL without TLS has to end with "#sha256=" and the digest of the bundle. All packages are
+    checked before the first is uploaded. Packages may require each other.
 
     If the command fails or is stopped, run it again: it uploads only what is missing. A published
-    version never changes. If a version is published already, it is skipped if its files are the
+    version never changes: a version that is published already is skipped if its files are the
     same, and refused if they are different. For example::
 
         $ openstack murano package publish --public org.example.wiki/1.1.0 org.example.db
@@ -148,7 +148,7 @@ class PublishPackages(base.Lister):
 
 @contextlib.contextmanager
 def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """If the block fails, report that uploaded packages stay as drafts for the next attempt."""
+    """If the block fails, print that uploaded packages stay as drafts for the next attempt."""
     try:
         yield
     except BaseException:

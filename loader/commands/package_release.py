@@ -19,11 +19,11 @@ from loader.commands.package_publish import PublishPackages
 class ReleasePackage(base.ShowOne):
     """Make a release from the directory "dev" of a package.
 
-    In the package's tree, each released version has a directory beside "dev". The new version is
-    the smallest that is enough for the changes since the newest release. The files of "dev" are
-    copied into a directory for this version, and Version is set in the manifest. If a requirement
-    has no range, and the tree of the required package is beside this one, the newest release in
-    that tree gives the range. For example::
+    The tree of a package is a directory with "dev", and beside it a directory for each released
+    version. The new version is the smallest that is enough for the changes since the newest
+    release. The files of "dev" are copied into a directory for this version, and Version is set in
+    the manifest. If a requirement has no range, and the tree of the required package is beside
+    this one, the range is set to fit the newest release in that tree. For example::
 
         $ openstack murano package release packages/org.example.db --dry-run
         $ openstack murano package release packages/org.example.db --publish

@@ -14,8 +14,8 @@ class SavePackage(base.Command):
 
     A bundle is a directory with ZIP files and the file packages.bundle. With this file, "openstack
     murano package publish" publishes the packages in another cloud. If a ZIP file exists already
-    and has the same content, it is kept. If its content is different, the command fails; in a
-    bundle, it replaces the file when the download is complete. For example::
+    and has the same content, it is kept. If its content is different, the command fails. In a
+    bundle, a file with different content is replaced when the download is complete. For example::
 
         $ openstack murano package save org.example.wiki@1.1.0
         $ openstack murano package save org.example.wiki --closure --file wiki

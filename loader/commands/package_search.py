@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Searches for packages in the repository: by name, range, class, tag and so on."""
+"""Search the repository for packages by name, range, class, tag and so on."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ class Search:
     """A search for packages.
 
     :param pattern: the name, in which ``*`` stands for any string; ``@RANGE`` may follow.
-    :param filters: condition -> value; see ``selection.CONDITIONS``.
+    :param filters: a mapping of conditions to values; see ``selection.CONDITIONS``.
     :param subclass_of: a class whose direct or indirect subclasses the packages define.
     :param yanked: whether to find only yanked packages. By default, they are left out, unless a
         status is given.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Arguments that several commands take: packages, versions, paths, searches and times."""
+"""Parse arguments that several commands take: packages, versions, paths, searches and times."""
 
 import argparse
 import contextlib

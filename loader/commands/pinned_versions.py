@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands for the pins of environments, that is for the versions with which they run."""
+"""The commands for pins: the versions of packages that an environment keeps."""
 
 import argparse
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The progress of transfers: bars on a terminal; in a pipe, a line for each finished package."""
+"""Show the progress of transfers: bars on a terminal, or else a line for each finished package."""
 
 import contextlib
 import threading

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Answer(enum.IntEnum):
-    """An answer; the order no, unknown, yes makes the smallest answer the result of "and"."""
+    """An answer; the answers are ordered so that "and" gives the smallest one."""
 
     NO = 0
     UNKNOWN = 1

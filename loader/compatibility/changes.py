@@ -63,20 +63,20 @@ class Rule(enum.StrEnum):
     """The metadata of the package, a class, a property, a method or an argument was changed.
     Forms, the engine and reflection read it; no call is refused because of it."""
     INTERNAL_CHANGED = "internal-changed", Part.MINOR
-    """A method or a property whose name starts with an underscore was removed, or changed so
-    that it would need a new major version. By convention only the package and classes that
-    extend it use such a name."""
+    """A method or a property whose name starts with an underscore was removed, or was changed in
+    a way that would need a new major version for other names. By convention, only the package
+    and classes that extend it use such a name."""
 
     METHOD_REMOVED = "method-removed", Part.MAJOR
     """A method was removed or renamed, and no base class has it. Moving a method to a base class
     is no removal."""
     METHOD_USAGE = "method-usage", Part.MAJOR
-    """``Usage`` of a method was changed so that calls fail: a static method needs an object now,
-    an action of objects became static, or an extension method became another method or the other
-    way round."""
+    """``Usage`` of a method was changed so that calls fail. A static method needs an object now,
+    an action of objects became static, an extension method became an ordinary one, or an
+    ordinary method became an extension method."""
     METHOD_NOT_PUBLIC = "method-not-public", Part.MAJOR
-    """A method with ``Scope: Public`` or ``Usage: Action`` lost it. It cannot be called through
-    the API any more."""
+    """A method has neither ``Scope: Public`` nor ``Usage: Action`` any more. It cannot be called
+    through the API."""
     METHOD_ADDED = "method-added", Part.MINOR
     """A method was added."""
     METHOD_STATIC = "method-static", Part.MINOR
@@ -109,26 +109,26 @@ class Rule(enum.StrEnum):
     default nor a contract that accepts null, and its usage is ``In``, ``Out``, ``InOut`` or
     ``Const``. (The engine checks output properties of new objects as well.)"""
     PROPERTY_USAGE = "property-usage", Part.MAJOR
-    """``Usage`` of a property was changed so that users cannot set it as before, or do not find it
-    in the object model, or on the class, or in configuration files, any more."""
+    """``Usage`` of a property was changed. Users cannot set it as before, or the property is not
+    in the object model, on the class or in configuration files any more."""
     PROPERTY_NARROWED = "property-narrowed", Part.MAJOR
     """The contract of a property that users set (``In``, ``Const``, ``InOut``, ``Static``,
     ``Config``) does not let all previous values pass unchanged any more."""
     OUTPUT_WIDENED = "output-widened", Part.MAJOR
     """The contract of a property that methods set (``Out``, ``Runtime``, ``InOut``, ``Static``,
-    ``Config``) allows values that it did not allow, so readers may find what they do not
-    expect."""
+    ``Config``) allows more values. Code that reads the property may not expect them."""
     PROPERTY_ADDED = "property-added", Part.MINOR
     """A property that can be omitted was added."""
     PROPERTY_WIDENED = "property-widened", Part.MINOR
     """The contract of a property that users set accepts more values, or the property can be
     omitted now."""
     OUTPUT_CHANGED = "output-changed", Part.MINOR
-    """The contract of a property that methods set allows fewer values, or has more keys. Readers
-    find what they expect; only methods of classes that extend this one can be refused."""
+    """The contract of a property that methods set allows fewer values, or has more keys. Code that
+    reads the property is not affected. Methods of classes that extend this one may set values
+    that are refused now."""
     PROPERTY_USAGE_EXTENDED = "property-usage-extended", Part.MINOR
-    """``Usage`` of a property was changed, and users and readers lose nothing; methods of classes
-    that extend this one may."""
+    """``Usage`` of a property was changed. Users and code that reads the property lose nothing.
+    Methods of classes that extend this one may be refused when they set it."""
 
     DEFAULT_REMOVED = "default-removed", Part.MAJOR
     """The default of a property or an argument was removed, or is null now. Users who omit it get
@@ -136,11 +136,12 @@ class Rule(enum.StrEnum):
     DEFAULT_CHANGED = "default-changed", Part.MINOR
     """The default of a property or an argument was added or replaced by another one."""
     CONTRACT_INVALID = "contract-invalid", Part.MAJOR
-    """A contract was changed, and one of its two forms is not valid YAQL. The engine reads it as
-    a string, which equals no value."""
+    """A contract was changed, and the old or the new one is not valid YAQL. The engine reads an
+    invalid contract as a constant string, which no other value equals."""
     CONTRACT_UNKNOWN = "contract-unknown", Part.MAJOR
-    """A contract was changed in a way that cannot be judged: another condition in ``check()``, an
-    unknown function, or a class whose base classes were not read. Compare both by eye."""
+    """A contract was changed in a way that cannot be judged: it has another condition in
+    ``check()``, an unknown function, or a class whose base classes were not read. Compare the two
+    contracts yourself."""
 
     REQUIREMENT_NARROWED = "requirement-narrowed", Part.MAJOR
     """The range of a required package excludes a major version that it allowed. Classes of that
@@ -151,8 +152,8 @@ class Rule(enum.StrEnum):
     base classes, or stand in contracts for output. So callers get objects of a version that they
     may not accept."""
     REQUIREMENT_CHANGED = "requirement-changed", Part.MINOR
-    """The range of a required package was changed in another way, and classes of that package are
-    base classes or stand in contracts."""
+    """The range of a required package was changed in a way that other rules do not describe.
+    Classes of that package are base classes, or stand in contracts."""
     FORMAT_CHANGED = "format-changed", Part.MINOR
     """``Format`` was changed. Older engines may not load the package."""
     APPLICATION_REMOVED = "application-removed", Part.MAJOR

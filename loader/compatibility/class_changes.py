@@ -118,10 +118,10 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties that take the place of arguments of ``initialize``.
+        """Return the properties that are compared like arguments of ``initialize``.
 
-        An argument in one version and a property in the other can have the same name; users give
-        their values in the same way. Such a property is compared like an argument.
+        One version may have an argument where the other has a property with the same name. Users
+        give the value in the same way for both.
 
         :param hierarchy: the version whose properties are searched.
         :param arguments: the arguments of ``initialize`` in the other version.
@@ -152,7 +152,7 @@ class _ClassPair:
     def _inherited(
         self, findings: Iterable[MemberChange], old: Member | None, new: Member | None
     ) -> Iterator[MemberChange]:
-        """Complete changes of a member: name the class from which the member is inherited."""
+        """Add the class from which a member is inherited to the messages of its changes."""
         member = new or old
         if member is None or member.owner.name == self._new.name:
             yield from findings
@@ -212,7 +212,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return what the first of two metadata classes allows and the second does not."""
+    """Return what one metadata class allows, and the other does not allow."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")
@@ -226,9 +226,10 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Yield the changes of a member; if its name begins with an underscore, make them less severe.
+    """Yield the changes of a member that users of the package may notice.
 
-    Only the package itself and subclasses use such a member.
+    Only the package itself and subclasses use a member whose name begins with an underscore. Its
+    major changes become minor ones, and its other changes are left out.
     """
     for finding in findings:
         if not name.startswith("_"):

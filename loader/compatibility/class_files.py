@@ -17,7 +17,8 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.nodes import Entry, entries, frozen, text, values
 
 ROOT_CLASS = "io.murano.Object"
-# Only the engine calls these methods. Each may have two names; the engine takes the last method.
+# Only the engine calls these methods. Each has two names. If a class has both, the engine calls the
+# last one.
 _INITIALIZERS = ("initialize", ".init")
 _DESTRUCTORS = ("destroy", ".destroy")
 _TARGETS = frozenset({"Package", "Type", "Property", "Method", "Argument"})
@@ -28,7 +29,7 @@ def read_class(source: ClassSource, file: str, is_old: bool) -> Class:
     """Read the declarations of a class.
 
     :param file: the path of its file in the package.
-    :param is_old: whether the file belongs to the older version; this is recorded in places.
+    :param is_old: whether the file belongs to the older version; the places of declarations say so.
     """
     return _ClassReader(source, file, is_old).read()
 

@@ -23,10 +23,10 @@ class DifferentPackages(GlareMuranoError, ValueError):
 class Comparison:
     """The differences between two versions of a package.
 
-    :param changes: the changes, sorted by the part of the version, the greatest part first, and
-        then by file and line.
-    :param unseen: what could not be read, such as a missing required package. Changes of members
-        that a class inherits from there are unknown.
+    :param changes: the changes. Those that require the greatest part of the version to be raised
+        come first, and then they are sorted by file and line.
+    :param unseen: what could not be read, such as a missing required package. Classes may inherit
+        changed members from it.
     """
 
     fqn: str
@@ -47,9 +47,10 @@ class Comparison:
         return Verdict(self.part, self.old_version, self.new_version, smallest)
 
     def required_version(self, old_version: Version) -> Version:
-        """Return the smallest version that these changes require after another version.
+        """Return the smallest version that is enough for these changes.
 
-        :param old_version: a version with the same interface as the old one.
+        :param old_version: the version before the changes, which need not be the compared one, but
+            must have the same interface.
         """
         return smallest_version(old_version, self.part)
 

@@ -3,7 +3,7 @@
 """The conditions of ``check()`` in contracts: bounds, lists of values, and other conditions.
 
 ``$ > 0 and $ in list(a, b)`` has two conditions. Bounds and lists are compared by their meaning.
-Other conditions are compared as they are written, in the one form that ``expressions.write`` gives.
+Other conditions are compared as strings, in the form that ``expressions.write`` gives them.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Any
 from loader.compatibility import expressions
 from loader.compatibility.answers import Answer
 
-# The value of a contract, as ``expressions.write`` writes it.
+# The value that a contract checks (``$``), as ``expressions.write`` writes it.
 _VALUE = "#get_context_data('$')"
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# A value with its type, since True equals 1 in Python.
+# The name of a value's type, and the value. The type is needed, since True equals 1 in Python.
 _Constant = tuple[str, object]
 
 
@@ -59,7 +59,7 @@ Condition = Bound | OneOf | Other
 
 
 def equals(value: object) -> OneOf:
-    """Return the condition that the value of a contract equals a constant."""
+    """Return the condition that the checked value equals a constant."""
     return OneOf(_VALUE, frozenset([_constant(value)]))
 
 

@@ -36,9 +36,9 @@ class Kind(enum.Enum):
 class Type:
     """The arguments of ``class()`` or ``template()``.
 
-    :param name: the class that objects must have or extend.
-    :param default: the class of objects that do not name their class; None if it is not written.
-    :param versions: the range of the class's versions; None if it is not written.
+    :param name: the class; its objects pass, and those of its subclasses.
+    :param default: the class of objects that do not name their class; None if it is left out.
+    :param versions: the range of the class's versions; None if it is left out.
     :param excluded: the properties that a template may lack.
     """
 
@@ -55,8 +55,8 @@ class Value:
     :param kind: the kind of values that pass.
     :param type: the class of objects or templates that pass.
     :param is_not_null: whether null is refused by ``notNull()``.
-    :param is_owned: true after ``owned()``, false after ``notOwned()``; None without both.
-    :param skips_null: whether the conditions follow ``?.``, so that null passes without them.
+    :param is_owned: true after ``owned()``, false after ``notOwned()``; None if neither is called.
+    :param skips_null: whether the conditions follow ``?.``, so that null is not checked.
     :param conditions: the conditions on the converted value.
     :param raw: the conditions on the value before it is converted.
     """
@@ -122,7 +122,11 @@ class Unknown:
 
 @dataclasses.dataclass(frozen=True)
 class Invalid:
-    """A string that looks like an expression, but is not valid YAQL."""
+    """A contract that looks like an expression, but is not valid.
+
+    :param text: the contract as it is written.
+    :param reason: why it is not valid.
+    """
 
     text: str
     reason: str
@@ -163,7 +167,7 @@ def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
 
 
 def accepts_missing(contract: Contract) -> bool | None:
-    """Return whether a contract accepts that a value is null or omitted; None if this is unknown.
+    """Return whether a value may be null or omitted; None if this is unknown.
 
     The engine reads an omitted list or mapping as an empty one.
     """
@@ -179,7 +183,7 @@ def accepts_missing(contract: Contract) -> bool | None:
 
 
 def invalid_part(contract: Contract) -> Invalid | None:
-    """Return the first part of a contract that is not valid YAQL; None if all parts are valid."""
+    """Return the first part of a contract that is not valid; None if all parts are valid."""
     match contract:
         case Invalid():
             return contract

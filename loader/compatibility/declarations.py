@@ -16,7 +16,7 @@ from loader.compatibility.nodes import flow, frozen
 class Declaration:
     """A property, or an argument of a method.
 
-    :param usage: the usage as written, or the one that MuranoPL takes by default.
+    :param usage: the ``Usage`` as written, or MuranoPL's default.
     :param contract: the YAML of the contract; None without a contract.
     :param default: the YAML of the default; None without a default.
     :param namespaces: a mapping of prefixes to namespaces, as the class declares them.
@@ -70,8 +70,8 @@ class Class:
     :param bases: the names of its direct base classes, without the root class.
     :param usage: ``Class`` or ``Meta``.
     :param targets: for a metadata class, what it can be attached to, such as properties.
-    :param has_many: whether several of its objects can be attached to one target.
-    :param is_inherited: whether subclasses inherit this metadata.
+    :param has_many: for a metadata class, whether several objects can be attached to one target.
+    :param is_inherited: for a metadata class, whether subclasses inherit its objects.
     :param initializer: the arguments of ``initialize``, by name.
     :param methods: all other methods except ``destroy``, which only the engine calls.
     """

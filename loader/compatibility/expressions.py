@@ -76,7 +76,7 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser; if not for forms, add MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
+    """Build a parser; outside forms, it has MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:
@@ -125,10 +125,10 @@ def unwrapped(expression: Any) -> Any:
 
 
 def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
-    """Return the full name of the class that ``Name``, ``ns:Name``, ``:Name`` or a string names.
+    """Return the full name of a class, written as ``Name``, ``ns:Name``, ``:Name`` or a string.
 
-    Callers pass only arguments that must be classes: not every word or string is the name of a
-    class.
+    The caller has to know that the expression is a class, since any other word or string looks
+    alike.
 
     :returns: None if the expression has another form, or the name is not valid.
     """

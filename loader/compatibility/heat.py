@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The class that is generated for a Heat template, as users of the package see it.
+"""Read the class that is generated for a Heat template, as users of the package see it.
 
 The class has one property for all parameters, and one for all outputs. Here, each parameter becomes
 a property ``templateParameters.NAME``, and each output a property ``templateOutputs.NAME``. Their
@@ -60,7 +60,7 @@ def _parts(whole: Declaration, section: yaml.Node | None, is_old: bool) -> Itera
 
     :param whole: the property of the class that has all these entries.
     """
-    # An output can be anything.
+    # An output has no contract, since it can have any value.
     generated = values(whole.contract) if whole.usage == "In" else {}
     for name, (key, node) in entries(section).items():
         contract, default = generated.get(name), values(node).get("default")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of a class, and the members that it inherits, also from required packages.
+"""Find the base classes of a class, and its inherited members, also in required packages.
 
 A base class is searched for by its name: in the package of the class, and in its direct
 requirements (specification "Murano versioning", "Package requirements").

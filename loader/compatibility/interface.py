@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The public interface of one version of a package: what its classes declare, and where.
+"""Read the public interface of one version of a package: what its classes declare, and where.
 
 Bodies of methods are not read. Contracts are not parsed, since most of them are equal in both
 versions. For package types other than MuranoPL and Heat, only the names of the classes and of their
@@ -52,7 +52,7 @@ class Interface:
     def place(self, *keys: str) -> Place:
         """Return the place of a key in the manifest.
 
-        :param keys: the key; further keys lead to one inside its value.
+        :param keys: the key; for a key in a nested mapping, the keys that lead to it.
         """
         line = 0
         node = safe_yaml.compose(self.manifest_data, MANIFEST_FILE)

@@ -228,9 +228,10 @@ def _compare_defaults(
 
 
 def _default_value(declaration: Declaration) -> object:
-    """Return the value that the engine takes for an omitted one.
+    """Return the value that the engine uses if a property or an argument is omitted.
 
-    This is the default, or an empty list or mapping if the contract is one, or None.
+    This is the default. Without a default, it is an empty list or mapping if the contract is a list
+    or a mapping, or else None.
     """
     if not is_null(declaration.default):
         return frozen(declaration.default)

@@ -7,8 +7,9 @@ of SemVer 2:
 
 * The greatest part of all changes is raised: 1.2.3 becomes 2.0.0, 1.3.0 or 1.2.4.
 * Below 1.0.0, nothing is stable yet (SemVer, item 4). The minor part takes the place of the
-  major part, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, others to 0.2.4.
-  The same applies to 0.0.3, since the range ``0.0`` of the specification contains all of 0.0.x.
+  major part, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, and any other change
+  raises it to 0.2.4. Likewise, 0.0.3 becomes 0.1.0 or 0.0.4, since the range ``0.0`` of the
+  specification contains all of 0.0.x.
 * 0.0.0 turns versioning off ("Developer impact"): after it, every version is enough.
 * A pre-release promises nothing yet (SemVer, item 9): after 2.0.0-rc.1, 2.0.0 is enough for every
   change, and so is a later pre-release of 2.0.0. A pre-release is enough if the version without
@@ -29,7 +30,7 @@ UNVERSIONED = Version("0.0.0")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The answer to the question whether the version of a release is enough for its changes.
+    """The judgement on whether the version of a release is enough for its changes.
 
     :param part: the part of the version that the changes require to be raised.
     :param old: the version before the changes.

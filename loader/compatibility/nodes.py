@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read YAML nodes for a comparison in which the order of keys and merge keys have no effect."""
+"""Read YAML nodes for a comparison; the order of keys has no effect, and merge keys are applied."""
 
 import re
 from collections.abc import Mapping
@@ -41,7 +41,10 @@ def values(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
 
 
 def text(node: yaml.Node | None, default: str) -> str:
-    """Return a scalar as it is written; if it is missing, empty, null or no scalar, the default."""
+    """Return a scalar as it is written.
+
+    :param default: what is returned if the node is missing, empty, null or not a scalar.
+    """
     is_written = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     return str(node.value) if node is not None and is_written and node.value else default
 

@@ -56,13 +56,13 @@ class MuranoPackage(Protocol):
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
     """Loads packages for the engine, with the interface of Murano's loaders.
 
-    The engine parses a range before it passes it, as a ``semantic_version.Spec``.
+    The engine passes ranges as objects of ``semantic_version.Spec``.
 
     :ivar warn: the function that is called with each warning for the environment's owner.
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano from a package loader; ``cleanup`` closes the latter."""
+        """Make a loader for Murano that uses a package loader, and closes it in ``cleanup``."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -185,17 +185,17 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
         """Replace all pins.
 
-        :param fixations: a mapping of FQN to the pinned versions.
+        :param fixations: a mapping of FQNs to the pinned versions.
         """
         self._loader.pins.load(fixations)
         self._imported = self._loader.pins.dump()
 
     def restore_fixation_table(self) -> None:
-        """Replace the pins with those that ``import_fixation_table`` has set."""
+        """Replace all pins by those that ``import_fixation_table`` has set."""
         self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
-        """Return a mapping of FQN to pinned versions, which Murano stores in the model."""
+        """Return a mapping of FQNs to pinned versions, which Murano stores in the model."""
         return self._loader.pins.dump()
 
     def compact_fixation_table(self) -> None:
@@ -222,7 +222,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def _select_or_load(
         self, fqn: str, spec: VersionSpec, load: Callable[[], Package]
     ) -> MuranoPackage:
-        """Return the newest registered package in the range; if there is none, call ``load``."""
+        """Return the newest extension package in the range; if there is none, call ``load``."""
         registered = self._select_registered(spec, lambda package: package.name == fqn)
         if registered is not None:
             return registered
@@ -239,11 +239,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return found[version] if version is not None else None
 
     def _defining(self, class_name: str) -> Collection[MuranoPackage]:
-        """Return the registered packages that define a class."""
+        """Return the packages of extension classes that define a class."""
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a package is the core library ``io.murano``, and is trusted as such."""
+        """Return whether a package is the core library ``io.murano``, and can be trusted."""
         return self._loader.is_core_library(package)
 
     def _engine_package(self, package: Package) -> "EnginePackage":

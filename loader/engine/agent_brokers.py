@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The RabbitMQ servers of Murano's agents, which only the operator can name.
+"""Find the RabbitMQ servers for Murano's agents, which only the operator can name.
 
 The engine sends messages to the agents in virtual machines through RabbitMQ. A region's
 ``getConfig`` returns the server and the credentials for it, and packages can define regions of
-their own. So the engine checks what it gets from a package against the operator's settings.
+their own. So the engine compares what a package returns with the operator's settings.
 """
 
 import dataclasses
@@ -92,14 +92,14 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
-    """Return the RabbitMQ server that the engine may use for the settings that a package gives.
+    """Return the RabbitMQ server that the engine may use if a package returns these settings.
 
     If the operator names a server with the same host, port, virtual host and credentials, the
     operator's settings are used. If the operator only lists the host and port in
     ``reachable_endpoints``, the package's settings are used.
 
     :param settings: the package's ``agentRabbitMq``.
-    :raises ForbiddenDestination: if the operator does neither.
+    :raises ForbiddenDestination: if the operator neither names nor lists the server.
     :raises ValueError: if the settings or the operator's files are not valid.
     """
     given = AgentBroker.of(settings)

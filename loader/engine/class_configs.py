@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's files with values for ``Usage: Config`` properties, and who may read them.
+"""Read the operator's files with values for ``Usage: Config`` properties of classes.
 
 The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml`` or
 ``.json``. A file is found by the name of the class alone, and any package can define a class with

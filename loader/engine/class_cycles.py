@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Classes that extend themselves, directly or through other classes.
+"""Report classes that extend themselves, directly or through other classes.
 
 For such a class, Murano 16 reports that it is not found; this module reports the cycle. If a
-package defines a class, its name means this class in the whole package. So a class cannot extend an
-older version of itself.
+package defines a class, the name of the class means this class in the whole package. So a class
+cannot extend an older version of itself.
 """
 
 import contextlib
@@ -36,7 +36,8 @@ def defining(package: Any, name: str) -> Iterator[None]:
 def check(package: Any, name: str) -> None:
     """Check that a class is not needed for its own definition.
 
-    :raises InvalidInheritanceError: if it is being defined; the message has the cycle of names.
+    :raises InvalidInheritanceError: if the class is being defined already; the message has the
+        names in the cycle.
     """
     path = _defined.get()
     if (package, name) not in path:

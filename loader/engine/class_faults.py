@@ -3,8 +3,8 @@
 """Find the wrong part of a class file, its line, and the reason.
 
 Murano 16 reports neither the part nor the reason: for ``{$a: 1, $b: 2}`` in a method's body, its
-report is ``None``. Here, an error gets a ``Trace``: the keys of the parts of the class in which it
-occurred. The file is then parsed again, and the keys lead to the line.
+report is ``None``. Here, an error gets a ``Trace`` with the keys that lead to the wrong part of the
+class. The file is then parsed again, and the keys are looked up in it to find the line.
 """
 
 import dataclasses
@@ -103,7 +103,7 @@ class _Fault:
     """The wrong part of a class file.
 
     :ivar label: the keys that lead to the part, joined by dots.
-    :ivar reason: what is wrong; empty if the error's own message has to say it.
+    :ivar reason: what is wrong; empty if the error's own message says it.
     """
 
     line: int
@@ -208,7 +208,7 @@ def _wrong_statement(statement: object) -> str:
 
 
 def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Fault | None:
-    """Find the name in ``Name``, ``Extends`` or ``Import`` that an error is about.
+    """Find the name in ``Name``, ``Extends`` or ``Import`` that has caused an error.
 
     :param namespaces: the resolver of the names; None if the namespaces or the class's own name are
         wrong.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""JSON schemas of contracts, as the specification "MuranoPL forms" describes.
+"""Translate contracts into JSON schemas, as the specification "MuranoPL forms" describes.
 
 A schema accepts exactly the values that the contract accepts and does not convert. So it refuses
 the string ``"5"`` for ``$.int()``. It also refuses values that are equal only in Python, such as
@@ -39,7 +39,7 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
 
 
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a contract accepts that a property has no value.
+    """Return whether a contract accepts a missing value.
 
     A missing value counts as null for a contract that is an expression. It counts as empty for an
     array or a dictionary.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The credentials of a task: the user's own token first, then those that Murano makes."""
+"""Make the credentials of a task: the user's own token, or else a token that Murano requests."""
 
 import contextlib
 from typing import Protocol
@@ -46,8 +46,8 @@ class TaskToken(identity.BaseIdentityPlugin):
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
         """Return the task's token with its catalogue of services.
 
-        keystoneauth calls this method again when the token expires or is refused. Then, and if the
-        first call cannot use the task's token, Murano requests another token.
+        keystoneauth calls this method again when the token expires or is refused. In this case, or
+        if the task's token cannot be used, Murano requests another token.
         """
         token, self._token = self._token, None
         if token is not None:

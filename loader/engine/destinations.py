@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts and ports to which the engine may connect for a package.
+"""Check the hosts and ports to which the engine connects for a package.
 
-They are checked when a connection is made. Host names are compared as they are written; they are
-not looked up in DNS.
+They are checked when the engine connects. Host names are compared as they are written; they are not
+looked up in DNS.
 """
 
 import dataclasses

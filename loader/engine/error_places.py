@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The places of errors in packages: the package, its version, the file and the line.
+"""Add the place to errors in packages: the package, its version, the file and the line.
 
-For an error in a class, Murano 16 does not report the file. This module adds the place to Murano's
-errors. Packages that Murano accepts stay valid, with one exception: a string in a contract that
-begins with ``$`` and is not a valid expression. Here, it is an error. Murano takes it as a
-constant, and refuses every other value.
+For an error in a class, Murano 16 does not report the file. Packages that Murano accepts stay
+valid, with one exception: a string in a contract that begins with ``$`` and is not a valid
+expression. Murano reads such a string as a constant, and refuses every other value. Here, the
+string is an error.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _CONTRACT_ERRORS = (
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors that depend on the value: a contract, a default, or a function that one calls raises them.
+# Errors that depend on the value. Contracts, defaults, and the functions that they call raise them.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,
@@ -56,8 +56,8 @@ class InvalidClass(GlareMuranoError):
 class ClassFile(str):
     """The name of a class file in messages, such as ``org.example.App 1.2.0: Classes/App.yaml``.
 
-    It takes the place of the file's path: Murano keeps it with every expression, and shows it in
-    stack traces.
+    Murano gets this name instead of the file's path. It keeps the name with every expression, and
+    shows it in stack traces.
     """
 
     @classmethod
@@ -78,7 +78,7 @@ def read_class(package: Package, name: str) -> tuple[bytes, ClassFile]:
 
 @contextlib.contextmanager
 def explaining(package: Package, name: str) -> Iterator[None]:
-    """Replace errors that occur in the block, while a class is loaded, by errors with their place.
+    """Replace errors in the block, which loads a class, by errors with their places.
 
     :raises InvalidClass: for an error in the class. Errors from catalogues and archives, and errors
         about missing packages, are raised unchanged.
@@ -98,7 +98,7 @@ def explaining(package: Package, name: str) -> Iterator[None]:
 def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
     """Wrap a function that evaluates contracts, so that its errors name the line of the contract.
 
-    :param position: the number of the function's argument that is the contract, or its expression.
+    :param position: which argument of the function is the contract or its expression, from 0.
     """
 
     @functools.wraps(function)
@@ -132,9 +132,10 @@ def name_place(error: Exception) -> None:
 
 
 def in_frame(frame: FrameType | None) -> str:
-    """Return which line of a package a Python frame, or one of its callers, evaluates.
+    """Return the line of a package that a Python frame, or one of its callers, evaluates.
 
-    This is the innermost line outside the core library. If there is none, it is the innermost line.
+    The innermost line outside the core library is returned. If there is none, the innermost line of
+    the core library is returned.
 
     :returns: a string such as ``org.example.App 1.2.0: Classes/App.yaml:7: class
         org.example.App:``; an empty string if no package is evaluated.

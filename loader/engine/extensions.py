@@ -102,7 +102,7 @@ def to_semver(python_version: str) -> Version:
 def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
     """Import a class, and call its ``init_plugin`` as Murano does.
 
-    :returns: None if one of them fails; this is logged.
+    :returns: None if the import or the call fails; then a warning is logged.
     """
     try:
         check_fqn(entry_point.name)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queue of RabbitMQ from which murano-api takes the results of tasks.
+"""Check and declare the queue in RabbitMQ from which murano-api takes the results of tasks.
 
 When murano-api starts, it declares the queue with the options in its own configuration. The engine
 declares the exchange with the options in its configuration. If an exchange or a queue exists,
-RabbitMQ refuses a declaration with other options. oslo.messaging ignores this, and uses the
+RabbitMQ refuses a declaration with other options. oslo.messaging ignores the refusal, and uses the
 existing queue, even if RabbitMQ loses this queue when it restarts.
 """
 
@@ -59,10 +59,10 @@ class OtherDeclaration(Exception):
 def check(conf: cfg.ConfigOpts) -> None:
     """Check that the exchange and the queue have the engine's options, if they exist.
 
-    If the queue is missing or not durable, this is logged. If RabbitMQ is down, the declarations
-    cannot be compared, and a warning is logged.
+    If the queue is missing or not durable, this is logged. If RabbitMQ is down, the options cannot
+    be compared, and a warning is logged.
 
-    :raises OtherDeclaration: if one of them was declared with other options.
+    :raises OtherDeclaration: if the exchange or the queue was declared with other options.
     """
     try:
         with _connection(conf) as connection:
@@ -80,7 +80,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 def declare(conf: cfg.ConfigOpts) -> None:
     """Declare the exchange and the queue as murano-api does, with the engine's options.
 
-    :raises OtherDeclaration: if one of them exists, and was declared with other options.
+    :raises OtherDeclaration: if the exchange or the queue was declared with other options before.
     """
     with _connection(conf) as connection, _naming_options():
         if connection is not None:
@@ -141,9 +141,9 @@ def _check(connection: _Connection) -> None:
 
 
 def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
-    """Return whether an exchange or a queue exists; if it does, compare its options.
+    """Return whether an exchange or a queue exists; if it does, check its options.
 
-    :param declare: the function that declares it.
+    :param declare: the function that declares the exchange or the queue.
     :raises OtherDeclaration: if it was declared with other options.
     """
     try:

@@ -15,7 +15,7 @@ from loader.engine import result_queue, tasks
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
 
-# The seconds between attempts to send a result: the first three pauses, and all later ones.
+# The seconds between attempts to send a result: the first three waits, and every later wait.
 _FIRST_WAITS = (0.5, 1, 2)
 _WAIT = 5
 _NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)
@@ -30,10 +30,10 @@ class ResultSender:
     def send(self, client: oslo_messaging.RPCClient, result: Any, environment_id: str) -> None:
         """Send a result to murano-api, and return when a queue has it.
 
-        RabbitMQ returns a message that reaches no queue, and confirms any other. Until it confirms
-        the message, the sender repeats it. If RabbitMQ is down, oslo.messaging itself waits for it.
-        When the engine stops, the sender declares the queue, so that the result waits there for
-        murano-api.
+        RabbitMQ confirms a message that reaches a queue, and returns any other message. The sender
+        repeats the message until RabbitMQ confirms it. If RabbitMQ is down, oslo.messaging waits
+        until it is up again. When the engine stops, the sender declares the queue, so that the
+        result waits there for murano-api.
 
         :param client: the client that calls murano-api.
         :param environment_id: the environment whose task has ended.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-engine``: Murano's engine with this project's package loader.
+"""The command ``murano-glare-engine``: it runs Murano's engine with this project's package loader.
 
 The command takes the options and the configuration files of ``murano-engine``, and checks
 them before the service starts.
@@ -31,7 +31,7 @@ class InvalidConfiguration(Exception):
 def main() -> int:
     """Check the configuration, and run the engine's service.
 
-    :returns: the exit code: 1 if Murano is not installed or an option is invalid.
+    :returns: the exit code: 1 if Murano is not installed or an option is invalid, else 0.
     """
     try:
         # This import comes first. It makes eventlet patch the standard library, and all modules
@@ -61,10 +61,10 @@ def main() -> int:
 def check(conf: "cfg.ConfigOpts") -> None:
     """Check the configuration: make a loader as a task does, and import the enabled plug-ins.
 
-    The names of the catalogues are logged, and warnings. No request is sent, so the engine starts
-    even if a service is down.
+    The names of the catalogues and all warnings are logged. No request is sent, so the engine
+    starts even if a service is down.
 
-    :raises InvalidConfiguration: for an option that would make every task fail.
+    :raises InvalidConfiguration: if an option would make every task fail.
     """
     from loader.engine import shutdown, start_checks
 

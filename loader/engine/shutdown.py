@@ -2,10 +2,10 @@
 
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
-Without this module, a stop ends running tasks, and their results are lost. The launchers of
-oslo.service do so at signals: a single process at SIGINT or a second SIGTERM, workers at any of
-these signals. Murano's ``EngineService.stop`` does not wait for tasks either. This module changes
-what the launchers and the service do.
+Without this module, a stop ends running tasks, and their results are lost. A single process of
+oslo.service ends them at SIGINT or a second SIGTERM, and worker processes end them at any of these
+signals. Murano's ``EngineService.stop`` does not wait for tasks either. This module changes what
+the launchers of oslo.service and Murano's service do.
 
 A package may block the process when a signal arrives. So the signal's handler itself starts the
 kernel's alarm, which ends the process in any case. The rest is done by green threads, after the
@@ -90,7 +90,7 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         super().start()
 
     def stop(self, graceful: bool = False) -> None:
-        """Wait until the running tasks have ended; interrupt and report those that take long."""
+        """Wait for the running tasks to end; interrupt and report those that take too long."""
         # The parent process of workers has no server.
         if self.server is not None:
             if self._ending is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of the engine's settings.
+"""Check the engine's settings.
 
-The engine does not start if a check finds an error, and ``murano-glare-engine --check`` prints it.
+If a check finds an error, ``murano-glare-engine`` prints the error, and does not start.
 ``murano-glare-status upgrade check`` prints what all checks find. No check sends a request.
 """
 
@@ -31,7 +31,7 @@ _API_SECONDS = 15
 
 
 def upgrade_checks(conf: cfg.ConfigOpts) -> Mapping[str, Check]:
-    """Return the checks, by their titles; the first ones find what makes others fail."""
+    """Return the checks by their titles; checks whose errors make others fail come first."""
     options.register(conf, config.SERVICE_OPTIONS)
     return {
         title: functools.partial(_caught, find, conf)
@@ -94,10 +94,10 @@ def _find_limits(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_changed_source(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find another value than the default of the option that Murano's own services read.
+    """Find a value of ``[engine] packages_service`` with which Murano's own services fail.
 
-    With another value, murano-cfapi, and murano-api without the filter ``murano-packages``, send
-    requests that no released Glare answers.
+    With any value but the default, murano-cfapi, and murano-api without the filter
+    ``murano-packages``, send requests that no released Glare answers.
     """
     chosen = conf.engine.packages_service
     if chosen != config.MURANO:
@@ -120,7 +120,7 @@ def _find_invalid_names(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find enabled distributions without plug-ins, or with extensions that cannot be loaded."""
+    """Find enabled distributions that have no plug-ins, or whose extensions cannot be loaded."""
     if not _is_ours(conf):
         return
     loaded = {package.name for package in engine.get_plugin_loader().packages}
@@ -143,7 +143,7 @@ def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_invalid_catalogues(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Make a loader as a task does."""
+    """Make a loader as a task does, to find the errors that this raises."""
     if not _is_ours(conf):
         return
     with config.open_cache(conf) as cache, cache.staging_directory():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-status``: check the settings of an engine before an upgrade."""
+"""The command ``murano-glare-status``, which checks an engine's settings before an upgrade."""
 
 import sys
 
@@ -10,8 +10,8 @@ _COMMAND = "murano-glare-status"
 def main() -> int:
     """Run ``upgrade check``.
 
-    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if the engine would not start;
-        1 if Murano is not installed.
+    :returns: the exit code: 0 if all is well; 1 after a warning, or if Murano is not installed; 2
+        if the engine would not start.
     """
     try:
         # This import comes first, as in ``loader.engine.service``.

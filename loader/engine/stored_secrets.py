@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Secrets in Barbican, read with the token of a task."""
+"""Read secrets in Barbican with the token of a task."""
 
 import uuid
 from typing import Any
@@ -20,7 +20,7 @@ class SecretsDisabled(Exception):
 
 
 class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
-    """A client of Barbican that uses the session it gets; castellan's client makes its own."""
+    """A client of Barbican that uses a given session; castellan's own client makes a new one."""
 
     def _get_barbican_client(self, context: Any) -> Any:
         context.verify = self._verify

@@ -31,7 +31,10 @@ def environment_id() -> str | None:
 
 
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
-    """Reports to the task's environment, whichever object it gets; in a static action, to none."""
+    """Reports to the task's environment, whichever environment a package passes.
+
+    In a static action, nothing is reported.
+    """
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment_id() or "")
@@ -44,7 +47,10 @@ class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
 
 
 class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: ignore[misc]
-    """Counts the instances of the task's environment; in a static action, it counts none."""
+    """Counts the instances of the task's environment, whichever environment a package passes.
+
+    In a static action, nothing is counted.
+    """
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit what one task uses: nested calls, iterations, green threads, messages, memory of its model.
+"""Limit what a task uses: nested calls, iterations, green threads, messages, and its model's size.
 
 ``yaql_quota`` limits the size of single values.
 """
@@ -26,12 +26,14 @@ RECURSION_LIMIT = 2000
 _MAX_FRAMES = RECURSION_LIMIT - 300
 # An iteration takes at least 0.1 ms, so this number of iterations takes at least ten seconds.
 MAX_ITERATIONS = 100_000
-# A column of text in MariaDB has 64 KiB, and a character at most 4 bytes.
+# The most characters of a message. A column of text in MariaDB has 64 KiB, and a character has at
+# most 4 bytes.
 MAX_MESSAGE = 16_000
-# In bytes of Python's objects; an application of the core library takes about 5 KiB.
+# The largest size of a model, in bytes of Python's objects. An application of the core library
+# takes about 5 KiB.
 MAX_MODEL = 64 * 1024**2
 MAX_LOGGERS = 100
-# In seconds. No task takes so long.
+# The longest wait, in seconds. No task takes so long.
 MAX_WAIT = 10 * 24 * 3600
 MAX_LOGGER_NAME = 255
 
@@ -167,7 +169,7 @@ def seconds_to_wait(seconds: float) -> float:
 
 
 def shorten(value: Any) -> str:
-    """Return a message as a string; if it is long, shorten it, and say at its end by how much."""
+    """Return a message as a string; a long one is cut, and says how many characters are missing."""
     text = yaql_format.write(value)
     if len(text) <= MAX_MESSAGE:
         return text
@@ -175,7 +177,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log; mark its further lines, so that none looks like an entry."""
+    """Return a message for the log, in which no line but the first looks like a log entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 
@@ -187,8 +189,8 @@ def select(
 ) -> Iterable[Any]:
     """Run a function for all elements, in green threads of the task.
 
-    If one green thread exceeds a limit, all of them end at once. Without this, the others could
-    wait for a long time.
+    If one green thread exceeds a limit, all of them end at once. Otherwise, the others could wait
+    for a long time.
 
     :param parallel_select: Murano's function that runs green threads.
     :param limit: how many green threads may run at a time.

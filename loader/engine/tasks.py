@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tasks that run in this process, their limits and their interruption.
+"""Run tasks in this process, limit their time, and interrupt them.
 
 A task is a deployment, a deletion, an action, a static action or a request for a schema, with all
 its green threads. ``patches`` runs Murano's tasks through this module. ``shutdown`` and
@@ -37,7 +37,7 @@ _ENDING_SECONDS = 10.0
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """An interruption of a task, raised in its green threads; ``Catch`` does not stop it."""
+    """An interruption of a task, raised in its green threads; a package cannot catch it."""
 
 
 class EngineStopped(Exception):
@@ -169,8 +169,8 @@ class Task:
 class RunningTasks:
     """All tasks that run in this process, with their green threads.
 
-    Each green thread that is added is also removed, even if it is interrupted. For this, the
-    methods take functions and are not context managers: ``watchdog`` never raises an exception
+    Each green thread that is added is also removed, even if it is interrupted. Therefore, the
+    methods take functions, and are not context managers: ``watchdog`` never raises an exception
     directly in a function of this module.
 
     :ivar is_stopping: whether the process is stopping; then new tasks go back to the queue.
@@ -236,8 +236,8 @@ class RunningTasks:
     def interrupt(self, reason: Exception) -> None:
         """Interrupt all tasks.
 
-        All of them wait while this runs. A task may wait again while it ends, and can then be
-        interrupted again.
+        The caller is a green thread of its own, so all tasks wait while this method runs. A task
+        may wait again while it ends, and can then be interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)

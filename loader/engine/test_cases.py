@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
+"""Find and run tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
 
 Each test has its own object and executor, and runs between ``setUp`` and ``tearDown``. It can use
 Murano's functions for mocks, ``inject`` and ``withOriginal``. ``test_runner`` has the command that

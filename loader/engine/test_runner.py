@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         package = _package(options)
         if not sys.warnoptions:
-            # The warnings are about Murano's libraries.
+            # All of Python's warnings are about Murano's libraries.
             warnings.simplefilter("ignore")
         # eventlet patches the standard library before other modules use it.
         import eventlet

@@ -7,8 +7,8 @@ tasks. So a package may compute only for a limited time before another green thr
 
 The kernel counts the processor time of the process (``ITIMER_PROF``), and sends SIGPROF after each
 tenth of a second. So an idle process is not woken up, and no package fails because the host is
-busy. ``ITIMER_VIRTUAL`` does not fit: it does not count the work of the kernel, such as writes to a
-log, and the time between its signals could be several times longer. Python calls the signal's
+busy. ``ITIMER_VIRTUAL`` is not used: it does not count the work of the kernel, such as writes to a
+log, so the time between two signals could be several times longer. Python calls the signal's
 handler between two bytecodes of the main thread, and also within regular expressions and powers.
 
 The watchdog has to know whether another green thread has run since the last signal. greenlet

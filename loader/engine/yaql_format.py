@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The function ``format`` of YAQL, and how values are written in strings.
+"""Write values in strings, for example by the YAQL function ``format``.
 
 YAQL 2 passed the values to Python's ``str.format``. This let an expression read attributes of
 Python's objects, and so every password in the process (CVE-2024-29156). YAQL 3 has no ``format``,

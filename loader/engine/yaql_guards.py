@@ -2,9 +2,10 @@
 
 """Functions of YAQL and of Murano that check the memory quota before they compute.
 
-YAQL 3 compares the result of a function with its quota only after the function has made it. The
-functions here replace those that can take forever, or whose results can be much larger than their
-arguments. They take their arguments as YAQL passes them, with defaults and injected functions.
+YAQL 3 compares the result of a function with its quota only after the function has made the result.
+The functions here replace those that can take forever, or whose results can be much larger than
+their arguments. They take their arguments as YAQL passes them, with defaults and injected
+functions.
 
 All other functions return results about as large as their arguments, or iterators, whose elements
 ``yaql_quota.limit_iterable`` counts.
@@ -226,9 +227,9 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
 
 
 def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
-    """Wrap a function that replaces each match by the result of an expression; limit its result.
+    """Wrap a function that replaces each match by the result of an expression; limit the result.
 
-    :param pattern_position: the number of the argument that is the regular expression.
+    :param pattern_position: which argument of the function is the regular expression, from 0.
     """
 
     def replace_by(*args: Any) -> str:
@@ -292,7 +293,7 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
 
 
 def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
-    """Return what ``bind`` puts in place of ``$macro``: a value, or a string with values in it."""
+    """Return the value by which ``bind`` replaces ``$macro``; it may be a string made of values."""
     template = re.compile(r"{(\w+?)}")
     if not template.search(macro):
         return mappings[macro]

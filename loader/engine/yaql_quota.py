@@ -28,7 +28,7 @@ QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
 # twice this size.
 WHOLE_QUOTA = 8 * QUOTA
 # Python recurses when it hashes, compares and writes nested tuples. When it hashes, it does not
-# check the stack.
+# check the stack, so a tuple that is nested too deep would crash the process.
 MAX_DEPTH = 100
 # Python refuses to read and to write integers with more digits.
 MAX_DIGITS = 4300
@@ -69,7 +69,7 @@ class TooManyElements(LimitExceeded, exceptions.CollectionTooLargeException):  #
 def check_size(size: float, quota: int = QUOTA) -> None:
     """Refuse a size in bytes that is larger than the quota.
 
-    :raises QuotaExceeded: if it is; the message has the size.
+    :raises QuotaExceeded: if the size is larger; the message has the size.
     """
     if size > quota:
         raise QuotaExceeded(f"a value would take {size:,.0f} bytes", f"{quota:,} bytes")
@@ -143,10 +143,11 @@ def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
 def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
     """Limit the number and the size of elements; YAQL's own function limits only their number.
 
-    :param limit_or_engine: the largest number, or YAQL's engine, which has it.
-    :returns: a collection unchanged; for an iterator, another iterator, which raises the errors.
+    :param limit_or_engine: the largest number of elements, or YAQL's engine, which has it.
+    :returns: the same object for a collection; for an iterator, another iterator, which raises the
+        errors when it is used.
     :raises TooManyElements: if there are more elements.
-    :raises QuotaExceeded: if all elements together are too large.
+    :raises QuotaExceeded: if all elements of an iterator together are too large.
     """
     limit = limit_or_engine
     if not isinstance(limit, int):

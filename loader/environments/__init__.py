@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's environments: their objects, and their pins, which keep the versions of packages."""
+"""Read the objects of Murano's environments, and read and move their pins."""

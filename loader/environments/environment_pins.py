@@ -25,7 +25,7 @@ from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange
 
-# A requested move: an FQN -> a version, several versions, or None for the newest in range.
+# Requested moves: FQN -> a version, several versions, or None for the newest version in range.
 Table = Mapping[str, str | Sequence[str] | None]
 
 _ENVIRONMENTS = "/v1/environments"
@@ -125,12 +125,12 @@ class EnvironmentPins:
         self.murano.start(_path(self.environment_id, f"sessions/{session}/deploy"), "a deployment")
 
     def wait(self, seconds: float) -> None:
-        """Wait until a deployment that ``deploy`` has begun ends.
+        """Wait for the end of a deployment that ``deploy`` has begun.
 
         :param seconds: the longest time to wait.
         :raises ValueError: if the time is not finite.
         :raises DeploymentFailed: if the deployment fails.
-        :raises CatalogUnavailable: if the deployment takes longer; it continues.
+        :raises CatalogUnavailable: if the deployment takes longer; the deployment continues.
         """
         deadline = time.monotonic() + time_limits.check(seconds, "seconds")
         while True:

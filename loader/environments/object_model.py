@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The object model of an environment, and the headers of the objects in it.
+"""Read the object model of an environment, and change the headers of the objects in it.
 
 Murano's API keeps the model, and the engine loads it. The header of an object is its key ``?``. The
 ``type`` in a header is ``CLASS``, which ``/RANGE`` and ``@PACKAGE`` may follow. The engine always
@@ -88,7 +88,9 @@ def requested_range(version: object) -> VersionSpec:
 
 
 def canonical_range(text: object) -> VersionSpec:
-    """Parse a range that the engine has written; the order of its clauses has no effect.
+    """Parse a range that the engine has written, so that equal ranges give equal results.
+
+    The order of the clauses has no effect.
 
     :raises InvalidRange: if the range is not valid.
     """
@@ -96,7 +98,9 @@ def canonical_range(text: object) -> VersionSpec:
 
 
 def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str]) -> None:
-    """Change the ranges in the headers that the engine has written, which name range and package.
+    """Change the ranges in those headers of a model that have a range and a package.
+
+    The engine has written these headers. Others are not changed.
 
     :param change: a function that takes an FQN and a range, and returns the new range.
     """

@@ -65,8 +65,8 @@ def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
 
     The header of an object has the version of its package. If this version is not pinned any more,
     the header gets one of the requested versions: one with the same minor number, else one with the
-    same major number, else the newest. If no version is requested, the header gets the major number
-    as its range.
+    same major number, else the newest. If no version is requested, the header gets a range of
+    versions with the same major number.
 
     :param pins: the pins, which are changed.
     :param model: the model, which is not changed.

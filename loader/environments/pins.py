@@ -2,9 +2,9 @@
 
 """The pins of an environment (Murano calls them the fixation table).
 
-They are the versions of packages that earlier deployments have used. For a range that contains a
-pinned version, this version is chosen, even if a newer one exists: an environment changes only on
-request. The table of pins has the form in Murano's object model (``SystemData.Packages``).
+Pins are the versions of packages that earlier deployments have used. If a range contains a pinned
+version, this version is chosen, even if a newer one exists. So an environment changes only on
+request. The table of pins has the same form as in Murano's object model (``SystemData.Packages``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -90,8 +90,8 @@ class Pins:
         >>> pins
         Pins({'org.db': ['1.0.0', '1.2.0']})
 
-        :param is_yanked: whether the version is yanked. If it is, this deployment does not use it
-            for other ranges, but later deployments have the pin.
+        :param is_yanked: whether the version is yanked. If it is, ``select`` and ``table`` do not
+            return the pin in this deployment, but ``dump`` keeps it for later deployments.
         """
         if self._frozen:
             return

@@ -19,8 +19,8 @@ from loader.formats.source import DirectorySource, PackageSource, path_within
 class Package(abc.ABC):
     """A package as the engine sees it: all its classes are in MuranoPL.
 
-    If the files of a package are in another language, its package type generates a class when the
-    engine requests it.
+    If the files of a package are in another language, the package type generates a class from them
+    when the engine requests the class.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Package(abc.ABC):
         :param format_name: the name in the format, such as ``MuranoPL``.
         :param runtime_version: the version in the format.
         :param source_directory: the path of the package's files. A package type with
-            ``takes_source`` gets an object instead, see ``registry``.
+            ``takes_source`` gets a ``PackageSource`` instead; see ``PackageTypes.load``.
         """
         self._format_name = format_name
         self._runtime_version = runtime_version

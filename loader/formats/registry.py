@@ -21,10 +21,10 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package whose class a plug-in has derived from Murano's classes.
+    """A package from a plug-in that extends Murano's own class, instead of ``Package``.
 
-    This object adds the attributes that Murano's classes lack. All other attributes are those of
-    the plug-in's package.
+    This object wraps the plug-in's package, and adds the attributes that Murano's class lacks. All
+    other attributes are those of the plug-in's package.
     """
 
     __repr__ = Package.__repr__
@@ -49,7 +49,7 @@ class PluginPackage:
 
 
 class PackageTypes:
-    """The allowed package types; each is imported for the first package that has its format."""
+    """The allowed package types; each is imported when its first package is loaded."""
 
     def __init__(self, enabled: Collection[str] | None = None) -> None:
         """List the formats of the installed package types; nothing is imported yet.
@@ -133,9 +133,11 @@ class PackageTypes:
 
 
 def _check_identity(package: Any, manifest: Manifest) -> None:
-    """Check that a plug-in computes no other name or version than the manifest has.
+    """Check that a package has the name and the version in its manifest.
 
-    :raises UnsupportedFormat: if it does: the package could not be found by what it says.
+    A plug-in may compute others, but catalogues list the package by its manifest.
+
+    :raises UnsupportedFormat: if the name or the version differs.
     """
     computed, own = f"{package.full_name} {package.version}", f"{manifest.fqn} {manifest.version}"
     if computed != own:

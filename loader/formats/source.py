@@ -21,7 +21,8 @@ _T = TypeVar("_T")
 class PackageSource(os.PathLike[str]):
     """The files of one package.
 
-    ``os.fspath`` returns a directory with the files; an archive is unpacked for it.
+    ``os.fspath`` returns the path of a directory with the files, and unpacks an archive if
+    necessary.
     """
 
     @abc.abstractmethod
@@ -34,7 +35,7 @@ class PackageSource(os.PathLike[str]):
 
     @abc.abstractmethod
     def __str__(self) -> str:
-        """Return where the package is, for messages; an archive is not unpacked for it."""
+        """Return the path of the package's directory or archive, for messages."""
 
     @abc.abstractmethod
     def fetch(self) -> None:

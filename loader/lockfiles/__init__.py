@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files, which list the exact releases of packages and of everything that they require."""
+"""Lock files, which list the exact releases of packages and of the packages that they require."""

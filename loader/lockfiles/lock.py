@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lock file, which lists exact releases, so that these are loaded again.
+"""The lock file, which lists exact releases, so that later deployments load the same ones.
 
 A lock file has a list of requirements, and every release in their closure with its digest. The
-closure is all packages that are required, directly or through others. A ``LockedCatalog`` loads
+closure has all packages that are required, directly or through others. A ``LockedCatalog`` has
 these releases. It needs no network if the cache has their archives. The file is sorted YAML, so
 that version control shows small differences.
 """
@@ -69,8 +69,8 @@ class Lock:
 
         :param catalogs: one catalogue, or several in the order of preference.
         :param requirements: a mapping of FQNs to ranges.
-        :param provided: a mapping of extension plug-ins of the engine to their versions, in
-            addition to those in the service's configuration.
+        :param provided: a mapping of the names of the engine's extension plug-ins to their
+            versions, in addition to those in the service's configuration.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if a range is not valid.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
@@ -100,8 +100,8 @@ class Lock:
         True
 
         :param fqns: the packages to update; by default, all.
-        :raises LockError: if a package to update is not in the lock, if a version to keep is
-            missing or has another archive now, or as in ``create``.
+        :raises LockError: as in ``create``; also if a package to update is not in the lock, or if a
+            version to keep is missing or has another archive now.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises CatalogError: if a catalogue cannot be read.
         """
@@ -127,7 +127,7 @@ class Lock:
     def changes(self, updated: "Lock") -> list[VersionChange]:
         """Return the differences between this lock and an updated one.
 
-        If only the archive of a version was replaced, both versions in the change are equal.
+        If only the archive of a version was replaced, the change has the same versions twice.
 
         >>> Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1.0.0"}).changes(lock)
         [VersionChange(fqn='org.wiki', before=(Version('1.0.0'),), after=(Version('1.1.0'),))]
@@ -162,7 +162,7 @@ class Lock:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lock to a file; after a failure, an old file is unchanged.
+        """Write the lock to a file; a failure changes no existing file.
 
         >>> lock.save("packages.lock")
 
@@ -211,8 +211,8 @@ class Lock:
     def _without_unused(self) -> "Lock":
         """Return this lock without releases that nothing requires.
 
-        An update may keep a version of a package although other packages need a newer one. If the
-        newer version satisfies all requirements, the kept version is not used.
+        An update may keep a version of a package although other packages require a newer one. If
+        the newer version satisfies all requirements, nothing requires the kept version.
         """
         query = Query(tuple(self.requirements.items()))
         chosen = resolution.resolve([LockedCatalog(self)], query).choices
@@ -255,8 +255,8 @@ class LockedCatalog(Catalog):
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
         """Make a catalogue; no file is read.
 
-        :param catalogs: the catalogues from which archives are fetched that the cache lacks. Only
-            archives with the locked digests are fetched.
+        :param catalogs: the catalogues from which the archives that the cache lacks are fetched.
+            Only archives with the locked digests are fetched.
         """
         super().__init__("the lock file")
         self._lock = lock
@@ -279,10 +279,10 @@ class LockedCatalog(Catalog):
         return newest_first(r for r in self._lock.releases if class_name in r.classes)
 
     def resolve(self, query: Query) -> Answer:
-        """Return all releases that a query needs, as if all locked versions were pinned.
+        """Choose all releases that a query requires, as if all locked versions were pinned.
 
-        For each range, the newest locked version is chosen. A search for the fewest versions, as in
-        other catalogues, could choose other versions than those that were locked.
+        For each range, the newest locked version is chosen. Other catalogues choose the fewest
+        versions, which could be other versions than when the lock was created.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():
@@ -304,7 +304,7 @@ class LockedCatalog(Catalog):
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Fetch an archive from the first catalogue that has the release with the locked digest.
 
-        :raises CatalogError: if no catalogue of the loader has it.
+        :raises CatalogError: if no catalogue has it.
         """
         found = []
         for catalog in self._catalogs:

@@ -24,10 +24,10 @@ class CheckedRelease:
     """A locked release, compared with the catalogues.
 
     :param release: the release in the lock.
-    :param fault: why its archive cannot be fetched; empty if it can be fetched.
-    :param yanked: why it was yanked; empty if it was not.
-    :param newer: the newest version that was not yanked, in the range or not; None if no such
-        version is newer than the locked one.
+    :param fault: why the archive cannot be fetched; empty if it can be fetched.
+    :param yanked: why the release was yanked; empty if it was not.
+    :param newer: the newest version of the package that was not yanked, whether the required ranges
+        contain it or not; None if it is not newer than the locked version.
     """
 
     release: Release

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the HTTP status for each error that Murano's clients expect."""
+"""Choose the HTTP status that Murano's clients expect for each error."""
 
 import contextlib
 import logging
@@ -31,7 +31,8 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
 def reported() -> Iterator[None]:
     """Turn the loader's errors in the block into HTTP errors of ``webob``.
 
-    If Glare or Glance refuses a request, its status is kept. If it fails, the status is 503.
+    If Glare or Glance refuses a request, the status of the refusal is kept. If the service fails,
+    the status is 503.
     """
     try:
         yield

@@ -2,9 +2,9 @@
 
 """The WSGI filter ``murano-packages`` for murano-api's pipeline.
 
-In the pipeline, it follows ``authtoken`` and ``context``. It answers all calls below
-``/v1/catalog``, calls of static actions, and some requests for schemas, see ``object_schemas``. All
-other calls are passed on to Murano.
+In the pipeline, the filter follows ``authtoken`` and ``context``. It answers all requests below
+``/v1/catalog``, requests for static actions, and some requests for schemas (see
+``object_schemas``). It passes all other requests on to Murano.
 """
 
 import re
@@ -42,13 +42,13 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class CatalogFilter:
-    """A WSGI application that answers some calls, and passes all others on to Murano."""
+    """A WSGI application that answers some requests, and passes all others on to Murano."""
 
     def __init__(self, application: Application, controller: CatalogController) -> None:
         """Make a filter.
 
         :param application: the rest of Murano's pipeline.
-        :param controller: the object that answers the calls below ``/v1/catalog``.
+        :param controller: the object that answers the requests below ``/v1/catalog``.
         """
         self._application = application
         self._mapper = routes.Mapper()

@@ -2,10 +2,13 @@
 
 """Answer requests for JSON schemas that Murano's own API does not answer.
 
-There are two kinds. A property that contains an object accepts objects of all subclasses: with the
-parameter ``subclasses`` of ``GET /v1/schemas/...``, which Murano's own API lacks, the schema lists
-these subclasses. An empty list of methods, as in ``GET /v1/schemas/CLASS/``, requests the schema of
-the class alone; Murano's own API answers with 404. All other requests are left to Murano's own API.
+There are two kinds of such requests:
+* ``GET /v1/schemas/...`` with the parameter ``subclasses``, which Murano's own API lacks. If a
+  property accepts objects of a class, the schema then lists the subclasses of this class, whose
+  objects the property accepts as well.
+* ``GET /v1/schemas/CLASS/`` with an empty list of methods, which requests the schema of the class
+  alone. Murano's own API answers this with 404.
+Murano's own API answers all other requests.
 """
 
 from collections.abc import Mapping
@@ -28,12 +31,12 @@ def is_answered(environ: Mapping[str, Any], _: object) -> bool:
 
 
 class SchemaController:
-    """The calls below ``/v1/schemas`` that this module answers."""
+    """Answers those requests below ``/v1/schemas`` that Murano's own API does not answer."""
 
     def get_schema(
         self, req: webob.Request, class_name: str, method_names: str = ""
     ) -> dict[str, Any]:
-        """Return the schemas of a class, or of some of its methods; an engine makes them."""
+        """Let an engine make the schemas of a class, or of some of its methods, and return them."""
         policy.check("get_schema", req.context, {"class_name": class_name})
         # A wrong value raises ValueError, which is answered with 400.
         is_requested = strutils.bool_from_string(req.GET.get(_PARAMETER, "false"), strict=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Upload and change packages in Glare or Glance, as requests to Murano's API ask for."""
+"""Upload and change packages in Glare or Glance for requests to Murano's API."""
 
 import dataclasses
 import itertools
@@ -59,7 +59,7 @@ def upload(
     :param metadata: the values in the request: ``categories``, ``tags``, ``is_public``,
         ``enabled``.
     :raises InvalidPackage: if the package breaks rules; the message has all problems.
-    :raises LongName: if the name in the manifest, or the FQN without one, is too long.
+    :raises LongName: if the name in the manifest is too long; without a name, the FQN counts.
     :raises PublishError: if the version is published already.
     :raises MissingRequirement: if a required package is missing; it has to be uploaded first.
     :raises CatalogError: if the service refuses the package.
@@ -95,7 +95,7 @@ def upload(
 
 @dataclasses.dataclass
 class Changes:
-    """The changes in one request; of several changes to one property, the last one counts.
+    """The changes in one request, which are applied one after the other.
 
     :param edit: a function that takes the package, and returns the new values of fields. It is
         called again if another client changes the package meanwhile.
@@ -180,7 +180,7 @@ def _each_once(*lists: Iterable[str]) -> list[str]:
 
 
 def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
-    """Enable or disable a package; to disable it, it is yanked."""
+    """Enable or disable a package; a package is disabled by yanking it."""
     if enabled == package_json.is_enabled(package):
         return package
     if enabled and package.status != package_json.ACTIVE:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The JSON of a package in the answers of Murano's API.
+"""Make the JSON of a package for the answers of Murano's API.
 
 The keys are those of ``murano.db.models.Package.to_dict``, and ``version``, which packages in
 Murano's own database do not have.
@@ -62,9 +62,10 @@ def categories(package: StoredPackage) -> list[str]:
 
 
 def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
-    """Return a supplier as in the manifest: ``CompanyUrl.Link`` is a key of ``CompanyUrl``.
+    """Return a supplier as in the manifest, where ``CompanyUrl`` is a mapping with ``Link``.
 
-    If ``CompanyUrl`` is a string as well, the keys stay as they are stored.
+    The services store its value under the key ``CompanyUrl.Link``. If they also store a string
+    under ``CompanyUrl``, both keys stay as they are.
     """
     found: dict[str, Any] = {}
     for key, value in flat.items():
@@ -77,9 +78,10 @@ def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tags(package: StoredPackage) -> list[str]:
-    """Return the tags in the order of the manifest, and then others.
+    """Return the tags in the order of the manifest, and then tags that were added later.
 
-    Glare does not keep the order of tags. The keywords begin with the tags of the manifest.
+    Glare does not keep the order of tags. But it keeps the order of the keywords, which begin with
+    the tags of the manifest.
     """
     order = {word: number for number, word in enumerate(package.fields.get("keywords") or [])}
     found = package.fields.get("tags") or []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lists of packages in Murano's API: the parameters of a request, and the packages for them.
+"""List packages by the parameters of a request to Murano's API.
 
 By default, a list has the newest version of each package. The parameter ``version``, which Murano
 does not have, is a version or a range. Then every version in the range is listed.
@@ -95,9 +95,10 @@ class PackageList:
 
     @property
     def _order(self) -> Order:
-        """The order of the list; the descending order is the reverse of the whole list.
+        """The order of the list.
 
-        For the previous page, clients request the reverse order, starting after their marker.
+        The descending order is exactly the reverse of the ascending one: to get the previous page,
+        clients request the packages after their marker in the reverse order.
         """
         is_descending = self.filters.get("sort_dir") == "desc"
         chosen = [_KEYS[key] for key in self.filters.get("order_by", [])]
@@ -106,7 +107,7 @@ class PackageList:
         return Order((*(Key(name, is_descending) for name in names), version))
 
     def _marker(self, package: StoredPackage) -> str:
-        """Return the marker of the packages after a package."""
+        """Return the marker for a list that begins after a package."""
         values = {
             **package.fields,
             "id": package.id,
@@ -134,7 +135,7 @@ class PackageList:
 
 
 def _all(value: str | Collection[str]) -> Collection[str]:
-    """Return the values of a parameter, of which Murano reads one or several."""
+    """Return the values of a parameter, which Murano reads as a string or a list."""
     return [value] if isinstance(value, str) else value
 
 
@@ -149,7 +150,7 @@ def _is_possible(selection: Selection) -> bool:
 
 
 def find(repository: Repository, package_id: str) -> StoredPackage:
-    """Return a package by its id; it may be of any version.
+    """Return a package by its id; the package may have any version.
 
     :raises NotFound: if the package is missing, a draft, or private to another project.
     :raises CatalogError: if the service does not answer.
@@ -163,7 +164,9 @@ def find(repository: Repository, package_id: str) -> StoredPackage:
 
 
 def range_of(text: str) -> VersionSpec:
-    """Read the parameter ``version``: a version stands for itself; all else is read as a range.
+    """Read the parameter ``version``, which is a range, or a version that stands for itself.
+
+    A version such as 1.2 stands for exactly 1.2.0, while the range 1.2 also contains 1.2.1.
 
     :raises InvalidRange: if it is neither a version nor a range.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller for the application catalogue, with the packages in Glare or Glance.
+"""Answer requests for Murano's application catalogue, with the packages in Glare or Glance.
 
 Murano's own policies apply. The service also gets the caller's token, and applies its policies.
 """
@@ -44,7 +44,7 @@ _NO_CATEGORY = "there is no category with the id {}"
 
 
 class CatalogController(catalog.Controller):  # type: ignore[misc]
-    """The calls below ``/v1/catalog``."""
+    """Answers the requests below ``/v1/catalog``."""
 
     def __init__(self, repositories: RequestRepositories) -> None:
         """Make a controller; no request is sent."""
@@ -78,7 +78,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return answer
 
     def get(self, req: webob.Request, package_id: str) -> dict[str, Any]:
-        """Show a package; it may be of any version."""
+        """Show a package by its id; the package may have any version."""
         policy.check("get_package", req.context, {"package_id": package_id})
         with reported():
             return package_json.to_json(find(self._repository(req), package_id))
@@ -249,7 +249,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             try:
                 return _streamed(repository.file(package, name), content_type)
             except errors.NotFound:
-                # As Murano: its clients raise an error for 404.
+                # Murano answers in this way, and its clients raise an error for 404.
                 return _streamed(iter(()), content_type, 0)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the bodies of requests, with a limit, and answer a malformed body with 400.
+"""Read the bodies of requests up to a maximum size, and answer a malformed body with 400.
 
 Murano reads bodies of any size into memory, and answers some malformed bodies with 500.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The client for packages that answers a request to murano-api, with the caller's token."""
+"""Make the client for packages in Glare or Glance that a request to murano-api needs."""
 
 import copy
 from typing import Any
@@ -20,14 +20,14 @@ from loader.transport import sessions
 
 
 class RequestRepositories:
-    """Makes a client for all packages for each request, by Murano's configuration."""
+    """Makes a client for packages for each request, with the token of the caller."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         """Choose Glare or Glance; no request is sent.
 
         :param conf: Murano's configuration, which has been read.
-        :raises CatalogError: if ``[package_loader] catalogs`` names neither, or an option is
-            invalid.
+        :raises CatalogError: if ``[package_loader] catalogs`` has neither Glare nor Glance, or if
+            an option is invalid.
         """
         options.register(conf, config.OPTIONS)
         named = conf[options.GROUP].catalogs

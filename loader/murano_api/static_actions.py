@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller for static actions; if a body is not a JSON object, it answers with 400."""
+"""Answer requests for static actions as Murano does, but refuse malformed bodies with 400."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from webob import exc
 
 
 class StaticActionController(static_actions.Controller):  # type: ignore[misc]
-    """The call ``/v1/actions``; the engine checks the values of the body."""
+    """Answers ``POST /v1/actions``; the engine checks the values in the body."""
 
     def execute(self, request: webob.Request, body: Any = None) -> Any:
         """Run a static method, and return its result."""

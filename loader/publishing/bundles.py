@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bundles: files in Murano's format that list packages, and say where their archives are.
+"""Read and write bundles, which are files in Murano's format that list packages.
 
 A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha256": ...}]}``. A
 ``Url`` without a host is a path, relative to the bundle's directory. Without ``Url``, the archive
@@ -54,8 +54,8 @@ class Entry:
     """A package in a bundle.
 
     :param version: the version as the bundle has it; empty if any version may arrive.
-    :param place: the URL or the path of its archive.
-    :param digest: the SHA-256 of its archive, in hexadecimal; empty if the bundle has none.
+    :param place: the URL or the path of the archive.
+    :param digest: the SHA-256 of the archive, in hexadecimal; empty if the bundle has none.
     """
 
     fqn: str
@@ -77,8 +77,8 @@ def is_url(place: str) -> bool:
 def read(place: str) -> list[Entry]:
     """Read a bundle from a file or a URL, and return its entries.
 
-    :raises BundleError: if the bundle cannot be read, is not in Murano's format, has another digest
-        than its URL, or is sent over plain HTTP without a digest.
+    :raises BundleError: if the bundle cannot be read, is not in Murano's format, does not have the
+        digest in its URL, or would be sent over plain HTTP without a digest.
     """
     digest = ""
     if is_url(place):
@@ -101,8 +101,8 @@ def fetch(entries: Iterable[Entry], folder: pathlib.Path) -> list[pathlib.Path]:
 
     No credentials are sent.
 
-    :raises BundleError: if an archive cannot be fetched, is sent over plain HTTP without a digest,
-        or is not the package that the bundle lists.
+    :raises BundleError: if an archive cannot be fetched, would be sent over plain HTTP without a
+        digest, or is not the package that the bundle lists.
     """
     return [_fetch(entry, folder / f"{uuid.uuid4().hex}.zip") for entry in entries]
 
@@ -268,7 +268,7 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
 def _check_encrypted(response: requests.Response) -> None:
     """Check that a request was not redirected to a URL without TLS.
 
-    :raises BundleError: if it was.
+    :raises BundleError: if it was redirected to one.
     """
     for answer in (*response.history, response):
         if not answer.url.lower().startswith("https://"):

@@ -28,7 +28,7 @@ from loader.references import PackageReference
 
 LOG = logging.getLogger(__name__)
 
-# The fields that a publisher may change, so that they are not always those of the archive.
+# A publisher may change these fields, so they may differ from those in the archive.
 _FIELDS = ("display_name", "description", "tags", "categories", "keywords")
 
 
@@ -59,10 +59,11 @@ def choose(
     *,
     closure: bool = False,
 ) -> list[StoredPackage]:
-    """Return the packages to copy: the newest one that can be loaded for each reference.
+    """Return the packages to copy: for each reference, the newest one that can be loaded.
 
     :param catalog: the catalogue of the service from which packages are copied.
-    :param closure: whether all packages that these require are returned as well.
+    :param closure: whether to return the packages that these require as well, directly or through
+        others.
     :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if the service does not answer.
     """
@@ -91,14 +92,14 @@ def plan(
 ) -> list[Copy]:
     """Download the packages that the target lacks, and check them; the target is not changed.
 
-    :param catalog: the catalogue of the target, for its user.
+    :param catalog: a catalogue of the target, with the rights of the user there.
     :param visibility: the visibility of the copies.
     :param folder: an empty directory for the archives.
     :param report: a function that is called after each piece of a download, from any thread.
     :param warn: a function that is called for each warning about a package.
     :returns: a copy for each package; packages that are published already come first.
-    :raises PublishError: if the target has a version with other files, lacks a requirement, or
-        would refuse a package; the message has all such problems.
+    :raises PublishError: if the target has a version with other files, lacks a required package,
+        or would refuse a package; the message has all such problems.
     :raises InvalidPackages: if the archives break rules.
     :raises DigestMismatch: if an archive does not have the digest that the source lists.
     :raises CatalogError: if a service does not answer.

@@ -19,7 +19,7 @@ from loader.publishing.bundles import Entry
 def choose(
     catalog: Catalog, fqn: str, spec: VersionSpec, package_id: str = ""
 ) -> tuple[Release, list[Release]]:
-    """Return the newest release in a range, and all releases that it needs, itself included.
+    """Return the newest release in a range, and all releases in its closure, itself included.
 
     :param package_id: the id that the release must have; by default, any id.
     :raises NoSuchPackage: if a package or a required package is missing.
@@ -72,7 +72,7 @@ def checked(
     """Yield the pieces of a package's archive, and check its digest at the end.
 
     :param source: the name of the service that sends the archive, for the error.
-    :param report: a function that is called after each piece.
+    :param report: a function that is called with the progress after each piece.
     :raises DigestMismatch: if the archive does not have the digest of the package.
     """
     digest, size = hashlib.sha256(), 0

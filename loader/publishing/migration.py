@@ -171,9 +171,8 @@ def compare(
 ) -> None:
     """Compare packages with those in the service, each with a token for its owner's project.
 
-    Migrations of packages that are published already end here.
-
-    Packages that the service would refuse are refused.
+    This ends the migration of a package that is published already, and of a package that the
+    service would refuse.
 
     :param repository: the service, with the rights of the caller.
     :param scope: a function that takes a project's id, and returns the service with the caller's
@@ -215,7 +214,7 @@ def compare(
 def check_requirements(
     entries: Iterable[Migration], repository: Repository, catalog: Catalog
 ) -> None:
-    """Refuse packages with requirements that neither the migration nor the service satisfies.
+    """Refuse packages whose requirements neither migrated packages nor the service satisfy.
 
     If the service does not enforce the requirements, the packages get warnings instead.
 
@@ -238,7 +237,7 @@ def check_requirements(
 
 
 class _Requirements:
-    """What satisfies the requirements of packages in a migration."""
+    """Finds the requirements of migrated packages that nothing satisfies."""
 
     def __init__(
         self, entries: Sequence[Migration], repository: Repository, catalog: Catalog
@@ -262,7 +261,7 @@ class _Requirements:
         ]
 
     def unsatisfied(self, entry: Migration) -> dict[str, str]:
-        """Return FQN -> problem, for each requirement that nothing satisfies."""
+        """Return a problem for each requirement that nothing satisfies, by FQN."""
         visibility = entry.package.visibility
         return {
             fqn: _problem(fqn, spec, self._migrated.get(fqn, ()))
@@ -278,7 +277,10 @@ class _Requirements:
     def _is_found(self, entry: Migration, fqn: str, visibility: Visibility = "private") -> bool:
         """Return whether a package satisfies a requirement.
 
-        :param visibility: the visibility of the requiring package, which may differ from its own.
+        :param entry: the requiring package.
+        :param fqn: the name of the required package.
+        :param visibility: the requirement is checked as if the requiring package had this
+            visibility.
         """
         owner, spec = entry.package.owner, _archive(entry).requirements[fqn]
         return any(
@@ -366,7 +368,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
-    """Return the service with a token for a project, or a string that says why it is impossible."""
+    """Return the service with a token for a project, or a string that says why there is none."""
     remedy = (
         f"give your user a role in the project {owner} (openstack role add), and run the command "
         f"again; or delete the package, if there is no such project any more"
@@ -422,9 +424,9 @@ def _serves(other: Migration, owner: str, spec: VersionSpec, visibility: Visibil
     """Return whether one package in the migration satisfies a requirement of another.
 
     :param other: the package that may satisfy the requirement.
-    :param owner: the project of the package that has the requirement.
+    :param owner: the project of the requiring package.
     :param spec: the required range.
-    :param visibility: the visibility of the package that has the requirement.
+    :param visibility: the visibility of the requiring package.
     """
     is_visible = other.package.is_public or (
         other.package.owner == owner and visibility == "private"

@@ -40,7 +40,7 @@ _DRAFTED = "drafted"
 # The fields that the service never reads from an archive. They are set when the draft is created,
 # which saves a request.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
-# How many seconds pass before each further attempt, after another process was in the way.
+# How many seconds pass before each further attempt, if another process changes the same package.
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 
 
@@ -69,7 +69,7 @@ class Step:
     """One package of a publication.
 
     :param package: the package on this host.
-    :param state: its state in the repository before the publication.
+    :param state: the package's state in the repository before the publication.
     :param stored: the package in the repository; None if it is missing there.
     """
 
@@ -123,10 +123,10 @@ def check_uploads(
     steps: Iterable[Step],
     fields: Callable[[LocalPackage], Mapping[str, Any]] = lambda _: {},
 ) -> None:
-    """Check the packages that have to be uploaded by those rules that depend on the service.
+    """Check whether the service would refuse packages that have to be uploaded.
 
-    It may refuse a form that only a dashboard cannot show, and it stores only values of a limited
-    length.
+    The service may refuse forms that the dashboard cannot show, and it stores only values of a
+    limited length.
 
     :param fields: a function that returns the fields that the publisher sets for a package.
     :raises PublishError: if the service would refuse packages; the message has all problems.
@@ -330,7 +330,7 @@ def required_first(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPac
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """Let the service check a publication without a change, if all archives are uploaded already.
+    """If all archives are uploaded already, let the service check the publication beforehand.
 
     The service checks the user's rights, and whether the required packages still exist.
 
@@ -348,13 +348,13 @@ def _stored(
 ) -> Mapping[PackageVersion, Sequence[StoredPackage]]:
     """Return the packages in the target that have the names and versions of given packages.
 
-    :returns: a mapping of versions to packages, the project's own first.
+    :returns: a mapping of names with versions to packages, the project's own first.
     """
     project = target.repository.project()
     named = target.named({package.fqn for package in packages})
     found: dict[PackageVersion, list[StoredPackage]] = {}
     for stored in itertools.chain.from_iterable(named.values()):
-        # Another project's package replaces an own one only if every project can use it.
+        # A package of another project counts only if every project can use it.
         is_public = stored.visibility == "public" and stored.status != _DRAFTED
         if is_public or project in (None, stored.owner):
             found.setdefault(stored.key, []).append(stored)
@@ -391,7 +391,7 @@ def _step(
                     f"files as another version"
                 )
                 continue
-            # A private package may be created beside the public one, and is preferred to it.
+            # A private package may be created beside the public one. The loader prefers it.
             return Step(package, State.MISSING)
         is_public = found.visibility == "public" or visibility == "private"
         return Step(package, State.PUBLISHED if is_public else State.PRIVATE, found)

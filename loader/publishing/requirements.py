@@ -45,10 +45,10 @@ def find(
 ) -> list[LocalPackage]:
     """Return the available packages that have to be published as well.
 
-    The requirements of all packages have to be satisfied: by the packages themselves, by the
-    target, or by an extension plug-in that the service lists. For a requirement that is not, the
-    newest available package in the range is returned, and its requirements are checked as well.
-    ``satisfies`` has the rules for private and yanked packages.
+    The packages to publish, the packages in the target, and the extension plug-ins that the target
+    lists have to satisfy all requirements. If they do not satisfy one, the newest available package
+    in the range is returned, and its requirements are checked as well. ``satisfies`` has the rules
+    for private and yanked packages.
 
     :param packages: the packages to publish.
     :param catalog: the releases in the target that the user's project can load.
@@ -103,7 +103,8 @@ def _decide(
 ) -> None:
     """Refuse unsatisfied requirements, or warn of them, as the service does.
 
-    :param problems: each with whether a package satisfies the requirement that is not public.
+    :param problems: pairs of a problem, and whether a package satisfies the requirement, but is not
+        public.
     """
     refused: list[str] = []
     accepted: list[str] = []
@@ -121,7 +122,7 @@ def is_enforced(checks: Mapping[str, str], visibility: Visibility, *, is_hidden:
 
     :param checks: the service's checks, as ``Repository.checks`` returns them.
     :param visibility: the visibility of the requiring package.
-    :param is_hidden: whether a package satisfies the requirement that is not public.
+    :param is_hidden: whether a package satisfies the requirement, but is not public.
     """
     names = ["check_requirements"] * (not is_hidden)
     names += ["check_public_requirements"] * (visibility == "public")
@@ -135,7 +136,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
     only the range of exactly its version.
 
     :param spec: the required range.
-    :param visibility: the visibility of the package that has the requirement.
+    :param visibility: the visibility of the requiring package.
     """
     if _is_hidden(stored, visibility):
         return False
@@ -166,7 +167,7 @@ def remedy(fqn: str, versions: Collection[Version]) -> str:
 
 
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
-    """Return whether a package is private, but a public package requires it.
+    """Return whether a required package is not public, but the requiring package is public.
 
     :param visibility: the visibility of the requiring package.
     """

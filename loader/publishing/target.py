@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service to which packages are published, and the packages that it has already.
+"""Search the service to which packages are published for packages that it has already.
 
-A publication needs the packages with one name several times, but searches for each name once.
+A publication needs the packages with the same name several times, but requests them only once.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from loader.catalogs.stored_package import StoredPackage
 
 
 class Target:
-    """The packages in a service that one project can use, as they were when first searched for.
+    """The packages in a service that one project can use, as they were when first requested.
 
     :ivar repository: the client for all packages in the service.
     """

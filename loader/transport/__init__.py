@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests to OpenStack services: sessions, retries and downloads."""
+"""Send requests to OpenStack services, with sessions, retries and downloads."""

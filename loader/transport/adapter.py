@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests to an OpenStack service, with retries, limits and counters.
+"""Send requests to an OpenStack service, with retries, limits and counters.
 
 Every method raises ``CatalogError`` if a request fails. It raises the subclass
 ``CatalogUnavailable`` if the same request may succeed later.
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 
 # How many pages of a list are read. A server may send a list without an end.
 _MAX_PAGES = 1000
-# How many seconds the answer to an upload may take.
+# How many seconds the answer to an upload may take, after the time for sending the file.
 _UPLOAD_GRACE = 120
 _JSON = "application/json"
 _WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
@@ -81,7 +81,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :param subject: what the request is for, in the log.
         :param arguments: further arguments for keystoneauth's ``Adapter.request``.
-        :returns: None if the request succeeds with another status than 200 and 201.
+        :returns: the JSON; None if the status of a successful request is not 200 or 201.
         :raises CatalogError: if the request fails, or the answer is not JSON, too large or too
             slow.
         """
@@ -107,10 +107,10 @@ class ServiceAdapter(ksa_adapter.Adapter):
     ) -> Iterator[Any]:
         """Yield the items of a list, which the service sends page by page.
 
-        :param key: the key in an answer under which its items are.
+        :param key: the key of the list in an answer.
         :param query: the parameters of the request.
-        :param next_marker: a function that takes an answer, and returns the marker of the page that
-            follows it; None for the last page.
+        :param next_marker: a function that takes an answer, and returns the marker of the next
+            page; None after the last page.
         :param after: the marker of the first page; by default, the list is read from its start.
         :raises CatalogError: if the service fails, or does not send a list.
         """
@@ -132,7 +132,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
     def start(self, path: str, subject: str) -> None:
         """Start an action with ``POST``.
 
-        The request is sent only once: the action may have started although the request has failed.
+        The request is sent only once, since the action may have started even if the request fails.
 
         :param subject: what the action is, in the log.
         :raises CatalogError: if the request fails.
@@ -144,7 +144,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
             raise self._failure(error) from error
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file with ``PUT``, and return the JSON of the answer; None if there is none.
+        """Send a file with ``PUT``, and return the JSON of the answer; None if it has none.
 
         :param size: the file's size, in bytes.
         :param subject: what the request is for, in the log.
@@ -224,7 +224,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
         return url
 
     def _repeated(self, request: Callable[[], Any], subject: str, seconds: float) -> Any:
-        """Send a request, and repeat it after temporary failures, within a time limit."""
+        """Call a function that sends a request, and repeat it after temporary failures.
+
+        :param subject: what the request is for, in the log.
+        :param seconds: the time limit for all attempts together.
+        """
         try:
             with self._deadline(seconds, subject) as deadline:
                 request = deadline.applied()(request)
@@ -269,7 +273,7 @@ def _marker(marker: Any) -> str:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """Raise ClientException if a library in the block fails on an unexpected answer."""
+    """Raise ClientException if a library in the block cannot read an answer."""
     try:
         yield
     except failures.FAILURES:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deadlines for whole requests.
+"""Limit the time of whole requests by deadlines.
 
 The timeout of a socket limits only each wait for bytes, so a server that sends one byte at a time
-never exceeds it. Therefore a thread shuts down the request's socket at the deadline. This ends any
-wait, in threads and in green threads: for a proxy, TLS, headers or content.
+never exceeds it. Therefore a thread shuts down the request's socket at the deadline. This ends the
+request, whether it waits for a proxy, TLS, headers or content. It works in threads and in green
+threads.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
 class Deadline:
     """A deadline for requests that are sent one after the other, and for the waits between them.
 
-    A wait that is longer than five seconds is logged.
+    If the block is not complete after five seconds, this is logged.
 
     >>> with Deadline(300, "Glare: GET /artifacts/murano", "not complete in time") as deadline:
     ...     with deadline.applied():
@@ -74,7 +75,7 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline to a later time, but at most the whole time limit from now."""
+        """Make the deadline later, but never later than the whole time limit from now."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager
@@ -117,15 +118,15 @@ class Deadline:
             yield piece
 
     def _check_passed(self) -> bool:
-        # A passed deadline stays passed, even if it is extended: its thread has ended.
+        # A deadline that has passed stays passed, even if it is extended, since its thread ended.
         self._has_passed = self._has_passed or self.left <= 0
         return self._has_passed
 
     def _use_socket(self, descriptor: int) -> None:
         """Apply the deadline to a socket, which the next request uses."""
         self._release()
-        # The descriptor is duplicated: TLS takes over the socket, and an answer may be read after
-        # its connection is closed.
+        # The descriptor is duplicated, since TLS replaces the socket object, and since an answer
+        # may be read after its connection is closed.
         self._socket = socket.socket(fileno=os.dup(descriptor))
         if self._check_passed():
             self._shut_down()

@@ -15,13 +15,13 @@ from loader.transport.deadlines import Deadline
 DEFAULT_MIN_RATE = 10 * 1024
 
 _CHUNK = 128 * 1024
-# How many seconds a download may be too slow. This is longer than the usual timeout of a socket, so
-# a lost connection is noticed, and replaced by a new one, before the download fails.
+# How many seconds a download may be too slow. This is longer than the usual timeout of a socket. So
+# a lost connection is noticed and replaced before the download fails.
 _GRACE = 120
 
 
 class Download:
-    """The content of a file in pieces, which may come over several connections.
+    """A download of a file in pieces, which may need several connections.
 
     After a lost connection, only the rest of the file is requested (``Range``). A server that does
     not support this sends the whole file again; then the bytes that were received before are
@@ -37,10 +37,10 @@ class Download:
     ) -> None:
         """Prepare a download; the first request is sent for the first piece.
 
-        :param open_at: a function that takes headers, and requests the file as a stream with them.
-        :param attempts: how many requests in a row may fail to bring a new piece.
-        :param min_rate: the lowest accepted rate, in bytes per second. Each received byte moves the
-            deadline, but at most to two minutes from now.
+        :param open_at: a function that takes headers, and sends a request for the file with them.
+        :param attempts: how many attempts in a row may bring no new piece.
+        :param min_rate: the lowest accepted rate, in bytes per second. Received bytes move the
+            deadline accordingly, but never to more than two minutes from now.
         :param subject: the file, in the log.
         """
         self._open_at = open_at
@@ -110,7 +110,7 @@ class Download:
         return pieces(response)
 
     def _is_complete(self, error: Exception) -> bool:
-        """Return whether an error means that all bytes were received before (RFC 9110, 15.5.17)."""
+        """Return whether an error means that the whole file was received (RFC 9110, 15.5.17)."""
         if not isinstance(error, ksa_exceptions.RequestedRangeNotSatisfiable):
             return False
         headers = error.response.headers if error.response is not None else {}

@@ -26,7 +26,7 @@ class TooSlow(ksa_exceptions.ClientException):
 
 
 class UnusableAnswer(ksa_exceptions.ClientException):
-    """The server has sent an answer of another kind than the requested one."""
+    """The server has sent an answer that cannot be used, such as a page instead of JSON."""
 
     def __init__(self, response: requests.Response, message: str) -> None:
         self.response = response
@@ -38,7 +38,7 @@ class TruncatedAnswer(UnusableAnswer):
 
 
 class NoSuchPath(errors.CatalogError):
-    """The service does not have the path (404 or 300), or not with this method (405)."""
+    """The service does not have the path (404 or 300), or does not allow the method (405)."""
 
 
 class Conflict(errors.CatalogError):
@@ -49,7 +49,7 @@ _TEMPORARY = (
     TruncatedAnswer,
     ksa_exceptions.ConnectFailure,
     ksa_exceptions.ConnectTimeout,
-    ksa_exceptions.DiscoveryFailure,  # of Keystone
+    ksa_exceptions.DiscoveryFailure,  # The URLs and versions of Keystone could not be read.
     ksa_exceptions.UnknownConnectionError,
     requests.ConnectionError,
     requests.Timeout,
@@ -84,7 +84,7 @@ _REMEDIES = {
 
 
 def is_unavailability(error: BaseException) -> bool:
-    """Return whether an error means that the service does not answer, or not in time."""
+    """Return whether an error means that the service does not answer in time, or not at all."""
     return is_temporary(error) or isinstance(error, TooSlow)
 
 
@@ -117,7 +117,7 @@ def catalog_error(
     :param error: the error of the request.
     :param name: the service's name.
     :param keystone: the URL of Keystone that the session uses; None if it is not known.
-    :param archives: the requested archives, for the message; empty for other requests.
+    :param archives: the requested archives, in the message; empty for other requests.
     """
     invalid = getattr(error, "original", None)
     if isinstance(invalid, ValueError):
@@ -198,7 +198,7 @@ def _connection_reason(
 ) -> str:
     """Return why a server could not be reached; an empty string for other errors.
 
-    :param name: the service's name; if it contains the server's URL, the reason does not.
+    :param name: the service's name. If it contains the server's URL, the reason leaves the URL out.
     """
     if request is None or not isinstance(error, _CONNECTION_FAILURES):
         return ""
@@ -245,7 +245,10 @@ def _request(error: BaseException | None) -> requests.PreparedRequest | None:
 
 
 def _through_proxy(request: requests.PreparedRequest | None) -> str:
-    """Return the proxy of a request for messages, without credentials; empty without a proxy."""
+    """Return words for a message that name a request's proxy; empty if it has none.
+
+    The credentials of the proxy are left out.
+    """
     proxy = ""
     if request is not None:
         with contextlib.suppress(ValueError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Import an archive into an image of Glance, in whatever state earlier attempts have left it."""
+"""Import an archive into an image in Glance, or continue an earlier attempt to import it."""
 
 import logging
 import random
@@ -26,8 +26,8 @@ QUEUED = "queued"
 _TIMEOUT = 900.0
 # After how many seconds the archive is staged again, in case Glance was killed.
 _STAGE_AGAIN = 60.0
-# If the service had no time to read an archive, the archive is sent again after so many seconds.
-# Each wait is random, from a half to the whole of them, so that clients do not come all at once.
+# If the service had no time to read an archive, the archive is sent again after one of these waits,
+# in seconds. Each wait is random, at least half of the value, so that clients do not send at once.
 _BUSY_WAITS = (10.0, 20.0, 30.0, 60.0)
 # The seconds between two requests for the state of an import; each wait is twice as long as the
 # one before.
@@ -40,13 +40,13 @@ _WITH_TASK = "os_glance_import_task"
 def import_archive(
     service: "ImageService", image_id: str, archive: IO[bytes], size: int, label: str
 ) -> Mapping[str, Any]:
-    """Send an archive to an image, and let Glance import it, unless this was done before.
+    """Send an archive to an image, and let Glance import it, unless it has imported one before.
 
     The archive is first sent to Glance's staging area (it is *staged*), and then imported from
     there. If an earlier attempt has staged data, which may be only a part of an archive, this data
     is imported first. If Glance refuses this data, the given archive is staged and imported. If
-    Glance is busy with other packages, the archive is sent again some times, after waits that are
-    logged.
+    Glance is busy with other packages, the archive is sent again up to four times, after waits that
+    are logged.
 
     :param archive: the ZIP file, which can be read again from its beginning.
     :param size: its size in bytes.
@@ -95,10 +95,10 @@ def is_busy(image: Mapping[str, Any]) -> bool:
 
 
 def _waits_for_turn(image: Mapping[str, Any], label: str, waits: Iterator[float]) -> bool:
-    """If Glance was too busy to read an archive, wait before the archive is sent again.
+    """Wait before an archive is sent again, if Glance was too busy to read it.
 
-    :param waits: the longest time of each wait that is left.
-    :returns: false if the archive must not be sent again.
+    :param waits: the longest time of each further wait, in seconds.
+    :returns: false, without a wait, if the archive must not be sent again.
     """
     longest = next(waits, None) if is_busy(image) else None
     if longest is None:

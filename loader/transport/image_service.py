@@ -2,8 +2,8 @@
 
 """A client for Glance: python-glanceclient, which sends its requests through ``ServiceAdapter``.
 
-The library knows Glance's API. The adapter repeats requests after temporary failures, limits their
-time, counts them, follows no redirection, and raises the loader's errors.
+The library python-glanceclient knows Glance's API. The adapter repeats requests after temporary
+failures, limits their time, counts them, follows no redirection, and raises the loader's errors.
 """
 
 import contextlib
@@ -142,10 +142,10 @@ class ImageService:
             return False
 
     def data(self, image_id: str, label: str) -> Iterator[bytes]:
-        """Yield the data of an image in pieces, and compare it with Glance's hash.
+        """Yield the data of an image in pieces, and then check Glance's hash of the data.
 
         :param label: the name of the data in messages.
-        :raises DigestMismatch: at the end, if Glance has another hash for the image.
+        :raises DigestMismatch: after the last piece, if the data has another hash.
         """
         controller = images.Controller(_Requests(self._adapter, label), self._schemas)
         pieces = self._called(lambda: iter(controller.data(image_id)))

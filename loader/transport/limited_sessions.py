@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions with limits: requests have deadlines, and answers have a maximum size.
+"""Make sessions with limits: requests have deadlines, and answers have a maximum size.
 
 The caller's session is not changed. A copy of it gets the limits; the copy has the same
 credentials, but connections of its own.
@@ -22,7 +22,8 @@ _Original = TypeVar("_Original")
 # The largest size of an answer, in bytes. A list of a thousand artifacts has a few MiB.
 _MAX_DOCUMENT = 64 * 1024**2
 
-# The caller's session -> its copy, so that all its copies share their connections.
+# A caller's session -> its copy. All adapters for the session use this copy, so that they share its
+# connections.
 _copies = weakref.WeakKeyDictionary[requests.Session, requests.Session]()
 
 
@@ -71,7 +72,8 @@ def _close_pools(adapter: requests.adapters.HTTPAdapter) -> None:
     """Close the connections of an adapter that are not in use.
 
     The adapter's own ``close`` only drops its pools of connections. urllib3 closes a pool when
-    nothing refers to it any more, but an error may refer to an answer, and the answer to its pool.
+    nothing refers to it any more. But an error can refer to an answer, and an answer refers to its
+    pool.
     """
     for manager in (adapter.poolmanager, *adapter.proxy_manager.values()):
         for key in manager.pools.keys():  # noqa: SIM118 - it cannot be iterated over
@@ -116,7 +118,9 @@ def _limit(session: requests.Session) -> None:
 
 
 def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read the body of a refusal or a token with a limit; the libraries would read any size.
+    """Read a body with a limit if the libraries would read it without one.
+
+    These are the bodies of refusals, and of answers that are not streamed, such as tokens.
 
     :raises UnusableAnswer: if the body is too large.
     """

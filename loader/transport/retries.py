@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 DEFAULT_ATTEMPTS = 5
 
 _LONGEST_WAIT = 30.0
-# A wait of more seconds is logged as a warning, which commands show.
+# A wait that is longer than these seconds is logged as a warning, which commands show.
 _LOG_AFTER = 5.0
 
 
@@ -41,8 +41,8 @@ def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
 def _wait(state: tenacity.RetryCallState) -> float:
     """Return how many seconds to wait before the next attempt.
 
-    The wait is random, and its upper limit doubles each time. It is longer if the server requests
-    it.
+    The wait is random, and its upper limit doubles each time. If the server requests a longer wait,
+    this one is used.
     """
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     response = getattr(state.outcome and state.outcome.exception(), "response", None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make sessions of keystoneauth from the operator's options."""
+"""Make keystoneauth sessions from the operator's options."""
 
 import dataclasses
 import math
@@ -45,9 +45,9 @@ class Scope:
 
 
 def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """Return a session for a catalogue: the scope's session, or one with the options of a group.
+    """Return the scope's session, or a new one if the catalogue has options of its own.
 
-    A new session is made if the group sets TLS options or a timeout.
+    A new session is made if the catalogue's group sets TLS options or a timeout.
 
     :param group: the group with the options of the catalogue.
     :raises CatalogError: if the scope has no session, or an option is invalid.
@@ -92,7 +92,7 @@ def configured(
 def set_timeout(session: ksa_session.Session) -> None:
     """Give a session the default timeout, unless it has a timeout.
 
-    It also applies to requests for tokens.
+    The timeout also applies to requests for tokens.
     """
     if session.timeout is None:
         session.timeout = DEFAULT_TIMEOUT  # type: ignore[assignment]

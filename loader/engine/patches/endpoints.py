@@ -29,8 +29,8 @@ def refuse_invalid_requests() -> None:
     Here, the engine raises the errors from which murano-api makes the right status. For schemas,
     these are Python's ``ValueError`` and ``LookupError``; for static actions,
     ``ContractViolationException``. If a class is not valid, or a contract exceeds a limit, a
-    request for a schema is answered with 400. A static action is then answered with 503, as any
-    that fails.
+    request for a schema is answered with 400. A static action is answered with 503 in these cases,
+    as in any other failure.
     """
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action

@@ -119,9 +119,9 @@ def choose_methods() -> None:
     """Call the ambiguous method that the calling code sees.
 
     In Murano 16, any call of an ambiguous method fails, with "No active exception to reraise".
-    Here, the method is chosen when it is called: the calling code sees those methods that the
-    object has as an instance of the class of the code, or of the class to which it was cast. If
-    these are several, the error names them.
+    Here, the method is chosen when it is called. The class to which the object was cast, or else
+    the class of the calling code, decides which methods the code sees. If the code sees several,
+    the error names them.
     """
 
     def stub(murano_class: Any, name: str, receiver_type: Any) -> Any:
@@ -271,9 +271,9 @@ def _assigned_with(found: Any, real_type: Any) -> list[Any]:
 
 
 def _check_access(real: Any, declared: Sequence[Any], context: Any) -> None:
-    """Check whether code may assign the properties, by Murano's rules.
+    """Check that code may assign the properties, by Murano's rules.
 
-    :raises NoWriteAccessError: if it may not.
+    :raises NoWriteAccessError: if the code may not assign them.
     """
     caller = None if context is None else helpers.get_type(context)
     if caller is None or helpers.are_property_modifications_allowed(context):
@@ -328,7 +328,7 @@ def _own_names(part: Any) -> set[str]:
 def _check_ambiguity(contract: Any) -> None:
     """Check that an object has only one version of the class that a contract requires.
 
-    :raises ContractViolationException: if it has several; the message names them.
+    :raises ContractViolationException: if the object has several; the message names them.
     """
     if not isinstance(contract.value, dsl_types.MuranoObject):
         return

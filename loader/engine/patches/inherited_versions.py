@@ -16,7 +16,7 @@ from glare_murano.package.versions import SortedVersions, VersionSpec
 
 
 def merge_inherited_versions() -> None:
-    """Let a class inherit a single version of a package, if one version satisfies all ancestors.
+    """Let a class inherit only one version of a package, if one satisfies all ancestors' ranges.
 
     The specification "Murano versioning", section "Side by side", requires this. If there is no
     such version, the versions count as unrelated classes. Murano 16 compares classes with names

@@ -70,8 +70,8 @@ def keep_pins_in_models() -> None:
 def keep_designer_entries() -> None:
     """Keep the entries of an object's header that Murano does not know.
 
-    The MuranoPL reference, section "Object model", lets designers add entries with any key, and its
-    section "Murano actions" shows such an entry of a deployed object. Murano 16 reads only entries
+    By the MuranoPL reference, designers may add entries with any key (section "Object model"), and
+    a deployed object keeps such an entry (section "Murano actions"). Murano 16 reads only entries
     whose keys begin with an underscore. It keeps them in a temporary store, which exists only while
     a model is loaded. So each task drops the entries, for example the list of disabled actions.
     Here, all entries are read, and the temporary store shares them with the store that remains.

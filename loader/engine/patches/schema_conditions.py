@@ -137,7 +137,7 @@ def keep_null_of_optional_checks() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Subject:
-    """What a condition restricts: the value, a property of the value, or the length of one.
+    """What a condition restricts: the value, a property of the value, or the length of one of them.
 
     :param path: the names that lead from the value to the property; empty for the value itself.
     :param is_length: whether the length is restricted.
@@ -311,7 +311,7 @@ def _translate(
 
 
 def _equal_values(constant: Any) -> list[Any]:
-    """Return the values that YAQL takes as equal to a constant; true equals 1, and false 0."""
+    """Return the values that are equal to a constant in YAQL, where true equals 1, and false 0."""
     is_both = isinstance(constant, int) and constant in (0, 1)
     return [int(constant), bool(constant)] if is_both else [constant]
 

@@ -2,9 +2,9 @@
 
 """Generate the schemas of classes and methods as the specification "MuranoPL forms" describes.
 
-Murano's own tests check what Murano 16 generates. So the functions that change whole schemas do not
-change those for the packages of these tests. They change the schemas for packages from catalogues,
-directories and extension plug-ins.
+Murano's own tests check the schemas that Murano 16 generates for the packages in these tests. So
+the functions that change whole schemas leave those schemas unchanged. They change the schemas for
+packages from catalogues, directories and extension plug-ins.
 """
 
 import functools
@@ -35,8 +35,7 @@ def describe_requested_methods() -> None:
     section "REST API impact", an empty string stands for the class, and a missing method is an
     error. Murano 16 leaves out all methods except model builders. Here, every requested action gets
     a schema, and a request for another method fails.
-
-    A request with ``subclasses`` also gets the subclasses of objects' classes, see
+    In a request with ``subclasses``, a schema also lists the subclasses of the classes in it; see
     ``describe_objects``.
     """
     generate_schema = schema_generator.generate_schema
@@ -117,7 +116,7 @@ def include_constants() -> None:
 
 
 def translate_contracts() -> None:
-    """Translate the whole contract of a property, and only defaults that are values.
+    """Translate the whole contract of a property, and include only defaults that are values.
 
     In the specification "MuranoPL forms", section "Schema generation", the contract is run in a
     context of its own, and ``Default`` becomes ``default``. Murano 16
@@ -169,8 +168,8 @@ def describe_entities() -> None:
 
     The specification "MuranoPL forms", section "Model builders": "their first parameter (which is
     current object model) is skipped". Murano 16 includes this parameter. Its schemas also lack the
-    keyword ``required``.     Here,
-    ``required`` lists the properties whose contracts refuse a missing value.
+    keyword ``required``. Here, the parameter is left out, and ``required`` lists the properties
+    whose contracts refuse a missing value.
 
     If a class inherits a property from several classes, Murano 16 returns no schema. Here, a value
     has to satisfy the contracts of all these classes, as when an object is loaded.
@@ -201,7 +200,7 @@ def describe_entities() -> None:
 
 
 def describe_objects() -> None:
-    """Add the range of versions for an object's class to the schema, and the subclasses.
+    """Add the range of versions and the subclasses of an object's class to the object's schema.
 
     The specification "MuranoPL forms", section "Schema generation": ``version`` of ``muranoObject``
     is the "version or version-spec that should be used to obtain muranoType (as seen in the
@@ -243,10 +242,10 @@ def _required_range(package: Any, name: str) -> str | None:
 
 
 def _inputs(entity: Any, name: str) -> list[Any]:
-    """Return what a user sets by a name: a method's argument, or properties of a class.
+    """Return the method's argument, or the class's properties, that a user sets by a name.
 
-    A class may inherit several properties with one name, from unrelated classes. The property of
-    the newest version comes first.
+    A class may inherit several properties with the same name, from unrelated classes. The property
+    of the newest version comes first.
 
     :param entity: the method or the class.
     """

@@ -28,11 +28,11 @@ class ModelNotSaved(GlareMuranoError):
 
 
 def interrupt_tasks() -> None:
-    """Let the engine interrupt tasks, which then fail with their models and pins.
+    """Let the engine interrupt tasks, and report them as failed, with their models and pins.
 
-    In Murano 16, a task ends with the process, its result is never sent, and its time is not
-    limited. Here, an interruption ends all green threads of a task. The task then saves its objects
-    and pins, as after any error, and is reported as failed.
+    In Murano 16, a task ends when its process ends, and its result is never sent. The time of a
+    task is not limited. Here, an interruption ends all green threads of a task. The task then saves
+    its objects and pins, as after any error, and is reported as failed.
     """
     execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
     execute_static = engine.StaticActionExecutor.execute
@@ -81,7 +81,7 @@ def _time_limit(kind: str, option: str) -> tasks.TimeLimit:
 
 
 def save_models_of_interrupted_tasks() -> None:
-    """Save the model of an interrupted task, whatever its packages do in the meantime.
+    """Save the model of an interrupted task, whatever its packages do.
 
     If the execution of a task ends early, Murano 16 destroys its loaded objects. For an interrupted
     task, this would delete deployed resources in ``.destroy``. If the model cannot be saved, Murano
@@ -119,7 +119,7 @@ def save_models_of_interrupted_tasks() -> None:
 
 
 def release_objects_of_ended_tasks() -> None:
-    """Release objects that exist longer than their task, without an error.
+    """Release objects that still exist after their task, without an error.
 
     The objects of a failed call exist as long as its exception. After the end of the task, nothing
     can call their ``.destroy`` any more. Murano 16 tries to call it, and for each object writes an
@@ -171,7 +171,7 @@ def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
 
 
 def return_new_tasks() -> None:
-    """Return tasks to the queue that a stopping engine has received, but not begun.
+    """Send tasks back to the queue if the engine is stopping and has not begun them.
 
     oslo.messaging removes a task from the queue as soon as an engine receives it. If the engine
     then stops, Murano 16 loses the task. Here, the engine sends the task again, so that another

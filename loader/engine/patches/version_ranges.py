@@ -25,10 +25,10 @@ _NO_VERSION = (None, "", "=0")
 def replace_range_parser() -> None:
     """Parse version ranges with this project's parser, and each range only once in a process.
 
-    Murano 16 refuses ``>=1.2,<2.0,!=1.5``, the example of the specification "Murano versioning",
-    section "Package requirements", and finds no version in ``!=1.5``. It also parses the ranges of
-    every package and class again in each task, which takes longer than to load the packages. Here,
-    both ranges are valid, and all other ranges keep their meaning.
+    Murano 16 refuses ``>=1.2,<2.0,!=1.5``, which is an example in the specification "Murano
+    versioning", section "Package requirements". It finds no version in ``!=1.5``. It also parses
+    the ranges of every package and class again in each task, which takes longer than to load the
+    packages. Here, both ranges are valid, and all other ranges keep their meaning.
     """
     parse = functools.lru_cache(_MAX_RANGES)(
         lambda text: semantic_version.Spec(VersionSpec.of(text).canonical)
