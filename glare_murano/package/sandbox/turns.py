@@ -25,7 +25,7 @@ _INTERVAL = 1
 
 
 class Busy(GlareMuranoError):
-    """A turn has not come in time, or too many callers of the same owner wait already."""
+    """A turn has not become free in time, or too many callers of one owner are already waiting."""
 
 
 @dataclasses.dataclass(eq=False)
