@@ -146,7 +146,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _count(cls, context: RequestContext, filters: Any) -> int:
-        """Return how many artifacts of the type match filters, without reading them."""
+        """Return the number of artifacts that match filters, without reading the artifacts."""
         combiner = cls.DEFAULT_QUERY_COMBINER
         parsed = [
             *cls._parse_filter_values(filters),

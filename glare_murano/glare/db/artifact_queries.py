@@ -132,7 +132,7 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def extending(is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for active, visible artifacts with direct subclasses of classes."""
+    """Return the statement for visible, active artifacts with direct subclasses of classes."""
     statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
     return visible(statement.where(among(_properties.key_name)), is_admin, has_project)
 
