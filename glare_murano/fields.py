@@ -80,7 +80,7 @@ class Blob:
     :param fill: a function that returns the content of the blob for a package; None if the package
         has no such file.
     :param content_type: a function that takes the content, and returns its content type. The
-        default is for files that contain an image.
+        default function recognizes images.
     """
 
     name: str

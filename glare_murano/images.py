@@ -113,7 +113,7 @@ def property_names(field: str) -> list[str]:
 
 
 def of_server(names: Iterable[str]) -> set[str]:
-    """Return those of the given properties that only the server can write."""
+    """Select the names of the properties that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
@@ -145,7 +145,7 @@ def is_release(image: Mapping[str, Any]) -> bool:
 def release(image: Mapping[str, Any]) -> wire.Release:
     """Read a release from an image.
 
-    :raises glare_murano.wire.Malformed: if a property is missing or has another form.
+    :raises glare_murano.wire.Malformed: if a property is missing or has an unexpected form.
     """
     return wire.release_from_json(
         {
@@ -243,7 +243,7 @@ def own_properties(**values: Any) -> dict[str, str]:
 def _decoded(name: str, value: object) -> Any:
     """Read the value of a field.
 
-    :raises glare_murano.wire.Malformed: if the value has another form.
+    :raises glare_murano.wire.Malformed: if the value has an unexpected form.
     """
     if name not in _ENCODED:
         return value
@@ -253,7 +253,7 @@ def _decoded(name: str, value: object) -> Any:
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
     """Read a property whose value is a list of strings, or a mapping of strings.
 
-    :raises glare_murano.wire.Malformed: if the value has another form.
+    :raises glare_murano.wire.Malformed: if the value has an unexpected form.
     """
     found = decode(text, name)
     items = wire.sequence(found) if kind is list else wire.mapping(found).values()
@@ -265,7 +265,7 @@ def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) 
 def requirements(text: str) -> dict[str, str]:
     """Read the property with the requirements: FQN -> range, as written.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, REQUIREMENTS, dict)
     wire.ranges_from_json(found)
@@ -275,7 +275,7 @@ def requirements(text: str) -> dict[str, str]:
 def classes(text: str) -> list[str]:
     """Read the property with the names of the classes.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: list[str] = strings(text, CLASSES, list)
     return found
@@ -284,7 +284,7 @@ def classes(text: str) -> list[str]:
 def inherits(text: str) -> dict[str, str]:
     """Read the property with the base classes: base class -> direct subclasses, joined by commas.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, INHERITS, dict)
     return found

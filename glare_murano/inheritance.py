@@ -94,7 +94,7 @@ def find_subclasses(
 
     :param bases: the packages that define the class.
     :param extensions: the packages in which subclasses are searched.
-    :param budget: the time of the request.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
     found = _Hierarchy(class_name, bases, extensions, budget)
@@ -163,8 +163,8 @@ class _Hierarchy:
 def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
     """Return whether the engine looks for base classes in a required package.
 
-    A package's requirement on itself counts only if the package does not satisfy it: then another
-    version of the package is required.
+    A package's requirement on itself counts only if the package does not satisfy this requirement.
+    Then the package requires another version of itself.
 
     :param package: the package that has the requirement.
     :param fqn: the required package.

@@ -551,7 +551,7 @@ class _RangeNode(Node):
         return None if newest < 0 else package.release(newest)
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why this range cannot take a version, apart from other ranges; None if it can."""
+        """Return why this range by itself cannot take a version; None if it can."""
         if not self.spec.match(version):
             return Reason.RANGE
         if self.pinned is not None:
@@ -619,7 +619,7 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the set of those of the given versions that are available."""
+        """Return the set of the given versions, without versions that are not available."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]
@@ -782,8 +782,8 @@ class _Rounds:
     def keep_ranges(self, budget: Budget) -> _Package:
         """Keep the ranges of a package in a dependency cycle for all later rounds.
 
-        Of the packages on a cycle whose choice has changed, the first by FQN is taken. All ranges
-        are kept that these rounds have required of it.
+        The package is the first by FQN of those that are on a cycle and whose choice has changed.
+        All its ranges that these rounds have required are kept.
 
         :returns: the package.
         :raises Unplannable: if the time of the request is over.
@@ -827,7 +827,7 @@ def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
 
 
 class _Planner:
-    """Plans one closure, round by round."""
+    """The planning of one closure, round by round."""
 
     def __init__(
         self,

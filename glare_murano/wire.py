@@ -282,7 +282,7 @@ def query_from_json(content: object, budget: Budget) -> Query:
 def answer_to_json(answer: Answer, budget: Budget) -> dict[str, Any]:
     """Return the answer to a query as JSON.
 
-    :param budget: the time of the request.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
     step = "building the answer"

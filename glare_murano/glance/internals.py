@@ -296,7 +296,7 @@ class ImagesBusy(Exception):
 
 
 def keep_properties_through_saves(names: Collection[str]) -> None:
-    """Make Glance leave the named properties alone when it saves an image.
+    """Make Glance leave the named properties unchanged when it saves an image.
 
     Glance reads all properties of an image, and later writes all of them back. Without this change,
     a property that another request has changed in between would get its old value again.
@@ -307,7 +307,7 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
 
 
 class _KeptProperties(frozenset[str]):
-    """The names of the properties that Glance leaves alone when it saves an image.
+    """The names of the properties that Glance leaves unchanged when it saves an image.
 
     While Glance saves a package, the set also contains every property that the request has not
     changed. So a save of one property does not undo another request's change of another property.
@@ -702,7 +702,7 @@ def reading() -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def writing() -> Iterator[Connection]:
-    """Open a transaction to change Glance's database. After an error, it is rolled back.
+    """Open a transaction to change Glance's database. After an error, roll it back.
 
     Functions of Glance's database layer that this thread calls in the ``with`` statement join the
     transaction.
@@ -852,7 +852,7 @@ def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str
 
     :param rules: the names of the rules to evaluate.
     :param container_format: the container format of the image.
-    :returns: the name of each such rule -> the roles of a caller that the rule permits the change.
+    :returns: the name of each such rule -> the roles of a caller to whom it permits the change.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()

@@ -286,7 +286,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def obj_changes_to_primitive(self) -> dict[str, Any]:
         """Return the changed fields, with None for an empty ``yanked``.
 
-        Glare saves no row for None. A filter finds packages that are not yanked by the missing row.
+        Glare saves no row for None. So a filter can find the packages that are not yanked: they
+        have no row for this field.
         """
         changes: dict[str, Any] = super().obj_changes_to_primitive()
         if changes.get("yanked") == "":

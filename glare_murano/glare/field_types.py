@@ -143,7 +143,8 @@ def declare_metadata() -> Any:
 def _filtered(field: Any) -> Any:
     """Give a field the filter operators of strings.
 
-    Glare finds no operators by itself, since the elements have a subclass of its own class.
+    Glare itself finds no operators, since the class of the elements is only a subclass of Glare's
+    own.
     """
     field.filter_ops = list(STRING_FILTERS)
     return field

@@ -24,8 +24,8 @@ class _Locks(locking.LockEngine):  # type: ignore[misc]
         try:
             return super().acquire(context, lock_key)
         except StaleDataError:
-            # Glare takes over a lock that is older than five seconds. Here its owner has released
-            # it in the meantime.
+            # Glare was taking over a lock that is older than five seconds, and the owner of the
+            # lock has released it at the same time.
             return super().acquire(context, lock_key)
 
 

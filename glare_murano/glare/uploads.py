@@ -258,7 +258,7 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
     The artifact returns to its state before the upload. A process that still works on the upload
     can no longer save the package.
 
-    :param now: the time, in UTC, by which a lease must have ended to be expired.
+    :param now: a time in UTC. A lease that ends at this time, or earlier, has expired.
     """
 
     def end(connection: Connection, artifact: Row) -> None:
@@ -277,7 +277,7 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
 def expire_all(now: datetime.datetime) -> None:
     """Cancel all uploads whose leases have expired.
 
-    :param now: the time, in UTC, by which a lease must have ended to be expired.
+    :param now: a time in UTC. A lease that ends at this time, or earlier, has expired.
     """
     with glare_database.snapshot() as connection:
         uploads = glare_database.find_uploads(connection)

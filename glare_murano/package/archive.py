@@ -245,7 +245,8 @@ class _ZipArchive(Archive):
             archive_rules.check_entries(entries, directories, size, limits)
             super().__init__(entries, limits)
             self._source = source
-            # A lock, since threads that read different files share the position in the archive.
+            # Threads that read different files share the position in the archive, so they need a
+            # lock.
             self._lock = threading.Lock()
             self._stack = stack.pop_all()
 

@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 # The largest number of problems, and of warnings, that a child reports. The message for the user
 # lists fewer.
 MAX_REPORTED = 1000
-# The longest message, and the longest place, of a reported problem, in characters.
+# The largest number of characters in the message of a reported problem, and in its place.
 _MAX_TEXT = 500
 
 _FAILED = "the archive could not be read; see the log of the service"

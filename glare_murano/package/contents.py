@@ -111,7 +111,7 @@ def read_contents(
     """Read the manifest, the classes, the logos and the form of a package.
 
     :param describe: a function that returns what a package type other than MuranoPL generates.
-    :param form_check: what to do about a form that only a dashboard cannot show. By default, the
+    :param form_check: what to do about a form that Murano's dashboard cannot show. By default, the
         form is not checked, since an engine does not need it.
     :raises InvalidPackage: if the package breaks a rule. The error has all problems of the
         manifest. If the manifest has no problem, the error has all problems of the other files.

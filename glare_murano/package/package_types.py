@@ -79,8 +79,8 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     manifest must list the classes. The output of the function, and the traceback if it fails, go to
     the output of this process.
 
-    :raises InvalidPackage: if the function refuses the package or fails. If there is no function,
-        this is raised if the manifest lists no class.
+    :raises InvalidPackage: if the function refuses the package or fails, or if there is no function
+        and the manifest lists no class.
     """
     if has_function(manifest.format):
         return call_safely(manifest, archive)

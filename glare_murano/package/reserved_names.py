@@ -120,7 +120,7 @@ class ReservedNames:
         return reservation is None or project_id in reservation.projects
 
 
-# Used if the operator has no file.
+# The reserved names if the operator has no file.
 NO_RESERVED_NAMES = ReservedNames()
 
 

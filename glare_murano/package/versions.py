@@ -356,7 +356,7 @@ class SortedVersions:
         return found & ~self.among(spec._excluded) if spec._excluded else found
 
     def among(self, versions: Iterable[Version]) -> int:
-        """Return the set of those of the given versions that are in the list."""
+        """Return the set of the given versions, without versions that are not in the list."""
         found = 0
         for version in versions:
             place = self._places.get(version)

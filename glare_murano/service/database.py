@@ -19,7 +19,7 @@ _MAX_ROWS = 1000
 
 
 class Viewer(NamedTuple):
-    """The user who sends a request, which decides the packages that are visible.
+    """The user who sends a request. The visible packages depend on this user.
 
     :ivar project_id: the project of the user; None without a project.
     :ivar is_admin: whether the packages of all projects are visible.
@@ -60,7 +60,7 @@ class PackageRecord(NamedTuple):
         return self.key.version
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package once the package is active."""
+        """Return whether a project can see the package if the package is active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
@@ -173,7 +173,10 @@ class Database(Protocol):
         """Return the requirements of packages: id of the package -> FQN -> range."""
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of the yanked packages among some packages, by id."""
+        """Return why packages are yanked: id -> reason.
+
+        Packages that are not yanked are left out.
+        """
 
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None

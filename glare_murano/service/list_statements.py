@@ -36,7 +36,7 @@ def sort_names(
 
 
 def like(column: Any, pattern: str) -> Any:
-    """Return a condition that all names meet that match a pattern; others may meet it as well.
+    """Return a condition for the names that match a pattern. Other names may also meet it.
 
     Only one part of the pattern is compared, since a condition with several wildcards could take a
     database very long.

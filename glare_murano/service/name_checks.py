@@ -8,8 +8,8 @@ of an extension plug-in, or of a class in a plug-in. The code of a plug-in runs 
 the engine, and people could mistake a package of the same name for it.
 
 Nobody can override these checks: they treat an administrator's project like any other. The name of
-the core library is special. If the operator has not reserved it, only those may use it whom the
-policy of the service permits to publish for every project.
+the core library is special. If the operator has not reserved it, a caller may use it only if the
+policy of the service permits the caller to publish for every project.
 """
 
 from collections.abc import Callable, Collection, Iterator

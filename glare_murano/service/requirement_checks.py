@@ -373,7 +373,7 @@ class RequirementChecks:
     ) -> bool:
         """Return whether a usable package is in a range.
 
-        The package is added to ``relied_on``.
+        If so, the package is added to ``relied_on``, unless it is in ``changed``.
         """
         preferred = self._changed.keys() | self._locked | self.relied_on
         # These packages are tried first: if a request relies on few packages, it takes few locks.
@@ -412,7 +412,7 @@ class RequirementChecks:
     def _describe(
         self, fqn: str, available: Iterable[PackageRecord], drafts: Iterable[PackageRecord]
     ) -> str:
-        """Return the existing versions of a package, for a message; empty without a version.
+        """Return the existing versions of a package, for a message; empty if there are none.
 
         :param available: the packages that the project could use if they were in the range.
         :param drafts: the drafts of the project.

@@ -117,7 +117,7 @@ class CatalogSource:
         return {package: self._ranges(package, metadata) for package, metadata in found}
 
     def is_exact_only(self, package: PackageVersion) -> bool:
-        """Return whether only pins, and ranges that are exactly this version, may choose a version.
+        """Return whether a version is exact-only; see ``resolver``.
 
         This is so for yanked versions. In a query that does not want pre-releases, it is also so
         for pre-releases.

@@ -17,7 +17,7 @@ from glare_murano.service.refusals import conflict, forbidden, not_found
 
 
 class Caller:
-    """The user who sends a request: its caller.
+    """The user who sends a request.
 
     :param context: Glance's context of the request.
     :param overrides: whether the request overrides the checks of requirements, which only an

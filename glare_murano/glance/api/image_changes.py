@@ -43,8 +43,8 @@ class Transaction:
     :param changes: the changes, computed from the packages before they are locked.
     :param find: a function that computes the changes again after the packages are locked. It raises
         ``internals.ImagesBusy`` if another request has changed the packages since then.
-    :param problems: the problems that were found before. The request is refused if there are
-        problems here, or if the checks find problems.
+    :param problems: problems that were found earlier. The request is refused for these problems,
+        and for those that the checks find.
     :ivar warning: what the caller of the request should know although it succeeds; may be empty.
     :raises RefusedRequest: if there are problems. The message has a line for each.
     """

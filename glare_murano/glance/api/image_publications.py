@@ -45,7 +45,7 @@ class Publication:
 
     @property
     def change(self) -> ReleaseChange:
-        """The change in the form that the checks take."""
+        """The change, in the form that the checks need."""
         return ReleaseChange(self.before, self.row, self.before.state, self.row.state)
 
 
@@ -118,7 +118,7 @@ def _permitted(
 ) -> list[ImageRow]:
     """Return the packages that the caller sees and owns.
 
-    Their names are checked, and the policies for the request.
+    This function also checks the names of these packages, and the policies.
 
     :param visibility: the requested visibility.
     :param problems: failed checks are added to this list.

@@ -176,7 +176,7 @@ def _check_spelling(image_id: str) -> None:
     MariaDB ignores case and accents when it looks up an id, but a store of files does not. The
     response is the same for all databases, so it does not show whether the package exists.
 
-    :raises RefusedRequest: if the id is that of a package in another spelling.
+    :raises RefusedRequest: if the id has the form of a package's id, but another spelling.
     """
     if _ID.fullmatch(image_id):
         return
@@ -192,7 +192,7 @@ def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
-    """Return the attributes that a request changes, as far as a notification may report them.
+    """Return the changed attributes that a notification may report.
 
     :param action: ``deactivate`` or ``reactivate`` from the URL; None for the image itself.
     :returns: the attributes, with their new values.

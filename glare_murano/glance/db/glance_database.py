@@ -315,7 +315,7 @@ class GlanceDatabase:
                 yield seen, found
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
-        """Yield the packages in rows, without images that are not valid packages."""
+        """Yield a package for each row that contains a valid package."""
         rows = list(rows)
         members = self.find_members(
             row.id for row in rows if row.visibility == image_queries.SHARED

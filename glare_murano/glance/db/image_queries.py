@@ -32,7 +32,13 @@ def among(column: Any) -> Any:
 
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
-    """Return an alias of the property table for a property, and its condition for a join."""
+    """Return an alias of the property table, and the condition that joins it to images.
+
+    The join gives each image the value of one property.
+
+    :param name: the name of the property.
+    :param alias: the name of the alias.
+    """
     table = PROPERTIES.alias(alias)
     is_property = sa.and_(
         table.c.image_id == IMAGES.c.id, table.c.name == name, table.c.deleted == sa.false()
@@ -152,9 +158,9 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements for lists and mappings that may contain one of some names.
+    """Yield statements that find the lists and mappings that may contain one of some names.
 
-    If there are too many names, one statement finds all lists and mappings.
+    If there are too many names, a single statement finds all lists and mappings.
     """
     if len(names) > MAX_NAMES:
         yield _LISTS

@@ -250,7 +250,7 @@ def _read(
         MEMBERS.c.deleted == sa.false(),
     )
     found = connection.execute(sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(is_member))
-    # MariaDB ignores case and accents.
+    # MariaDB ignores case and accents, and so may have found another project.
     shared = {row.image_id for row in found if row.member == project_id}
     for id_, row in rows.items():
         yield ImageRow(_attributes(row, project_id if id_ in shared else None), values[id_])
@@ -318,7 +318,7 @@ def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]
 
     :param image: the image as it was read before.
     :param drop: the names of properties to delete, besides those in ``internals.PROGRESS``.
-    :returns: whether this was done; an image that was changed after it was read is left alone.
+    :returns: True; False if the image was changed after it was read. Then nothing is done.
     """
     is_unchanged = sa.and_(
         IMAGES.c.id == image.id,

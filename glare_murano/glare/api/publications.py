@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
     @property
     def of_release(self) -> ReleaseChange:
-        """The change in the form that the checks take."""
+        """The change, in the form that the checks need."""
         return ReleaseChange(self.before, self.after, self.before.status, self.after.status)
 
 

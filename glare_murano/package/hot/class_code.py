@@ -43,9 +43,10 @@ def make_class(
     :param name: the FQN of the package. The class, and the resource that contains the template,
         have the same name.
     :param files: the paths of the package's files, relative to ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments, which may set parameters.
-        Contracts would replace these values with converted values of the class. So the class of
-        such a package has no contracts for parameters.
+    :param has_environments: whether the package has Heat environments, which may set parameters. If
+        the class had contracts for parameters, it would send converted values for them to Heat,
+        which would override those of the environment. So the class of such a package has no
+        contracts for parameters.
     :returns: the class as a mapping, for ``yaql.dump``.
     """
     parameters = {} if has_environments else template.parameters

@@ -121,8 +121,8 @@ class _TemplateReader:
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
         """Yield the names of the parameters in each group of the template.
 
-        If several groups name a parameter, only the first of them gets it. Parameters that no group
-        names are the last group.
+        If several groups name a parameter, only the first of them gets it. The last group consists
+        of the parameters that no group names.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
