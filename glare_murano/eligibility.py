@@ -7,8 +7,8 @@ Servers and the loader apply these rules before they plan, so both give the same
 - A release whose name is under a reserved prefix must belong to one of the prefix's projects.
 - A release of the core library, which is the package ``io.murano``, must be public. This rule does
   not apply if the operator has reserved that name.
-- If a query sets ``private_overrides`` to false, a release that is not public is left out if a
-  public release has the same name.
+- In a query with ``private_overrides`` set to false, a public release excludes all releases of the
+  same name that are not public.
 
 No rule excludes a release that the operator has put into a directory on an engine's host.
 """

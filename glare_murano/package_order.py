@@ -84,7 +84,7 @@ class Order:
     def marker(self, values: Mapping[str, Any]) -> str:
         """Return the marker for the page that follows a package.
 
-        :param values: the package's id, and its values by the names of the keys.
+        :param values: the package's values: name of a key -> value, and ``id`` -> the id.
         """
         names = ("id", *(key.name for key in self.complete))
         chosen = {name: values[name] for name in names}
@@ -95,7 +95,7 @@ class Order:
     def read_marker(self, text: str) -> dict[str, Any]:
         """Read a marker.
 
-        :returns: the values by the names of the keys, with ``id``.
+        :returns: name of a key -> value, and ``id`` -> the id of the package.
         :raises InvalidParameter: if the text is not a marker of this order.
         """
         try:

@@ -107,8 +107,8 @@ class Demand:
 class Header:
     """A root of a plan: a required range, which may come from the header of an object.
 
-    An object in an environment's model has a header, which names the object's class and the range
-    of the version of the class's package.
+    An object in an environment's model has a header, which names the object's class, and a range of
+    versions for the package of the class.
 
     :param fqn: the required package.
     :param spec: the required range.

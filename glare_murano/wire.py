@@ -373,24 +373,24 @@ def checks_from_json(content: object) -> dict[str, str]:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return a value after checking that it is a JSON object."""
+    """Check that a value is a JSON object, and return it."""
     return _typed(value, dict)
 
 
 def sequence(value: object) -> list[Any]:
-    """Return a value after checking that it is a JSON array."""
+    """Check that a value is a JSON array, and return it."""
     return _typed(value, list)
 
 
 def string(value: object) -> str:
-    """Return a value after checking that it is a JSON string and not empty."""
+    """Check that a value is a JSON string and not empty, and return it."""
     if value == "":
         raise Malformed("expected a string, found nothing")
     return _any_string(value)
 
 
 def digest(value: object) -> str:
-    """Return a value after checking that it is a SHA-256 digest in hexadecimal."""
+    """Check that a value is a SHA-256 digest in hexadecimal, and return it."""
     found = string(value)
     if not _DIGEST.match(found):
         raise Malformed(f"{quoted(found)} is not a valid SHA-256 digest in lower-case hexadecimal")
@@ -398,7 +398,7 @@ def digest(value: object) -> str:
 
 
 def size(value: object) -> int:
-    """Return a value after checking that it is a number of bytes."""
+    """Check that a value is a number of bytes, and return it."""
     if not isinstance(value, int | str | float) or isinstance(value, bool):
         raise Malformed(f"expected a number of bytes, found {_kind(value)}")
     if not isinstance(value, int) or value < 0:

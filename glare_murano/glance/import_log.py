@@ -20,7 +20,8 @@ _REVERTED = "REVERTED"
 class _RefusalFilter(logging.Filter):
     """A log filter that suppresses Glance's lines about refused imports.
 
-    A thread runs one import at a time, so the filter stores the state of an import by thread.
+    The filter stores for each thread whether its import was refused, since a thread runs one import
+    at a time.
     """
 
     def __init__(self) -> None:

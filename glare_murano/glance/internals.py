@@ -733,11 +733,11 @@ def log_lost_tasks() -> None:
 
 
 def repeat_whole_transactions() -> None:
-    """Prevent Glance's database functions from repeating only a part of a joined transaction.
+    """Prevent Glance's database functions from repeating only a part of a transaction.
 
-    After a deadlock, the database rolls back the whole transaction, and releases its locks. Then
-    Glance's function that has failed would repeat only its own statements. ``retry`` repeats the
-    whole transaction instead.
+    The functions join the transaction of ``writing``. After a deadlock, the database rolls back the
+    whole transaction, and releases its locks. Then the function that has failed would repeat only
+    its own statements. ``retry`` repeats the whole transaction instead.
     """
     for name in ("image_update", "image_destroy"):
         setattr(database_api, name, _repeated_alone(getattr(database_api, name)))

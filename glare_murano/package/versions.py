@@ -2,10 +2,10 @@
 
 """Parse versions of packages and ranges of versions, and compare them.
 
-The grammar comes from the specification "Murano versioning", section "Package requirements". If the
-engine of Murano 16 differs from the specification, this module follows the engine, for pre-releases
-and build metadata as well: the engine, the loader and Glare must select the same version for a
-requirement. There is one exception: the specification allows a partial version after ``!=``, but
+The grammar comes from the specification "Murano versioning", section "Package requirements". The
+engine, the loader and Glare must select the same version for a requirement. So if the engine of
+Murano 16 differs from the specification, this module follows the engine, also for pre-releases and
+build metadata. There is one exception: the specification allows a partial version after ``!=``, but
 the engine refuses it. So ``loader.engine.patches`` makes the engine read ranges with this module.
 """
 
@@ -255,7 +255,7 @@ def _edges_of(clause: _Clause) -> Sequence[_Key]:
 
 
 def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
-    """Return the keys at which the range of all clauses together begins and ends, alternately.
+    """Return the keys at which the range that satisfies all clauses begins and ends, alternately.
 
     :param all_edges: the keys of each clause, as ``_edges_of`` returns them.
     """

@@ -476,7 +476,7 @@ class RequirementChecks:
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield name and range of each package in a group, if they are visible to the caller."""
+        """Describe each package in a group by name and range, if the caller may see the group."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):

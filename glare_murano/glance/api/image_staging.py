@@ -2,7 +2,7 @@
 
 """Check requests to stage or import the data of a package.
 
-The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an image
+The id of a package's image is fixed, so a publisher cannot use another image instead. So an image
 must never get into a state in which Glance would always refuse to stage its data:
 
 * Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.

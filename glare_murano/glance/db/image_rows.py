@@ -339,7 +339,7 @@ def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]
 
 
 def set_property(connection: Connection, image_id: str, name: str, value: str) -> None:
-    """Write a property of an image that the transaction has locked."""
+    """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
     # MariaDB ignores case and accents. So the found property may be one of the owner, with another
@@ -353,7 +353,7 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
 
 
 def delete_property(connection: Connection, image_id: str, name: str) -> None:
-    """Delete a property of an image that the transaction has locked, as Glance does."""
+    """Mark a property of a locked image as deleted, as Glance does."""
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
     values = {"deleted": True, "deleted_at": _now()}
     connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
@@ -361,7 +361,7 @@ def delete_property(connection: Connection, image_id: str, name: str) -> None:
 
 
 def make_public(connection: Connection, image_id: str) -> None:
-    """Make an image public that the transaction has locked."""
+    """Make a locked image public."""
     _touch(connection, image_id, visibility="public")
 
 

@@ -70,7 +70,10 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 
 
 def has_checked(req: webob.Request) -> bool:
-    """Return whether the filter has checked a request, since its path belongs to this project."""
+    """Return whether the filter has checked a request.
+
+    It checks all requests to paths of this project.
+    """
     return _CHECKED in req.environ
 
 

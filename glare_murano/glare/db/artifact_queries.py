@@ -148,7 +148,11 @@ def dependents(name: str, owner: str | None) -> Any:
 
 
 def dependents_in(name: str, group: DependentsRecord) -> Any:
-    """Return the statement for the artifacts of a group of dependents of a package."""
+    """Return the statement for the artifacts in a group of dependents.
+
+    :param name: the required package.
+    :param group: one of the groups that ``dependents`` finds.
+    """
     return _requiring(name, group.owner, _artifacts.name, *_VERSION).where(
         _properties.string_value == group.range, _artifacts.visibility == group.visibility
     )

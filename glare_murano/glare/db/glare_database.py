@@ -155,7 +155,7 @@ class GlareDatabase(NamedTuple):
         first: str | None = None,
         after: str | None = None,
     ) -> list[str]:
-        """Find the names of packages that may meet conditions, sorted by the database."""
+        """Find the names of packages that may meet conditions. The database sorts the names."""
         statement = artifact_lists.sorted_names(
             selection, self.viewer, is_descending=is_descending, first=first, after=after
         )

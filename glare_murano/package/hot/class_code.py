@@ -44,9 +44,9 @@ def make_class(
         have the same name.
     :param files: the paths of the package's files, relative to ``Resources/HotFiles``.
     :param has_environments: whether the package has Heat environments, which may set parameters. If
-        the class had contracts for parameters, it would send converted values for them to Heat,
-        which would override those of the environment. So the class of such a package has no
-        contracts for parameters.
+        the class had contracts for parameters, they would convert the values, and Heat would use
+        the converted values instead of those in the environment. So the class of such a package has
+        no contracts for parameters.
     :returns: the class as a mapping, for ``yaql.dump``.
     """
     parameters = {} if has_environments else template.parameters
