@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options by which an operator limits archives, for both services and for the loader."""
+"""Define the options that limit archives, for Glare, Glance and the loader."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from oslo_config import cfg
 from glare_murano.package import Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 
-# Field of Limits -> option, help.
+# Field of ``Limits`` -> name of the option, and its help text after the word "The".
 _OPTIONS = {
     "archive_size": ("max_archive_size", "largest size of an archive, in bytes."),
     "unpacked_size": (

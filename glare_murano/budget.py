@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit the time that a request may take, in all its steps together.
+"""Limit the total time that a request may take.
 
 A small request may have a step that takes long, such as matching thousands of versions against
 thousands of ranges. So every loop over data from outside checks the budget of its request. Nothing
@@ -48,8 +48,8 @@ class Budget:
         """Check that the time of the request is not over.
 
         :param step: what the request does next, for the message.
-        :param place: where the step is, such as at which package, for the message. It is converted
-            to a string only if the time is over.
+        :param place: what the step works on, such as a package, for the message. It is converted to
+            a string only if the time is over.
         :raises Unplannable: if the time is over; ``__init__`` can set another exception.
         """
         if time.monotonic() > self._due:
@@ -90,6 +90,7 @@ class PausingBudget(Budget):
 
     def _act(self, step: str, place: object) -> None:
         super()._act(step, place)
-        # In a program with green threads, this is eventlet's function.
+        # If the program has green threads, eventlet replaces this function, and lets another one
+        # run.
         time.sleep(0)
         self._due = min(self._end, time.monotonic() + _PAUSE_INTERVAL)

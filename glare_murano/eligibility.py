@@ -5,11 +5,12 @@
 Servers and the loader apply these rules before they plan, so both give the same answer:
 
 - A release whose name is under a reserved prefix must belong to one of the prefix's projects.
-- A release of the core library must be public, unless the operator has reserved its name.
-- If a query sets ``private_overrides`` to false, a release that is not public is left out if a
-  public release has the same name.
+- A release of the core library, which is the package ``io.murano``, must be public. This rule does
+  not apply if the operator has reserved that name.
+- In a query with ``private_overrides`` set to false, a public release excludes all releases of the
+  same name that are not public.
 
-A release in a directory of an engine belongs to the operator, and follows every rule.
+No rule excludes a release that the operator has put into a directory on an engine's host.
 """
 
 import dataclasses
@@ -55,7 +56,7 @@ _Offer = TypeVar("_Offer", bound=Offer)
 
 @dataclasses.dataclass(frozen=True)
 class Excluded:
-    """A visible release that must not be chosen.
+    """A release that the client can see, but that must not be chosen.
 
     :param owner: the project that owns the release.
     :param reason: the rule that excludes the release, for a message.
@@ -98,7 +99,7 @@ class Eligibility:
         return _NOT_PUBLIC if fqn == CORE_LIBRARY and visibility != PUBLIC else ""
 
     def allows_class(self, class_name: str, offer: Offer) -> bool:
-        """Return whether a release may define a class, since the class's name may be reserved."""
+        """Return whether the reserved names allow a release to define a class."""
         return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
@@ -127,7 +128,8 @@ class Eligibility:
 def is_from_operator(offer: Offer) -> bool:
     """Return whether a release comes from the operator.
 
-    Such a release is in a directory, or in a lock file of public releases.
+    Such a release has no owner and no visibility. It is in a directory on the host, or in a lock
+    file of public releases.
     """
     return _is_from_operator(offer.owner, offer.visibility)
 

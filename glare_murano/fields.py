@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fields of a stored package, in a table that says how to fill each from an archive.
+"""Define the fields of a stored package, and how to fill each field from an archive.
 
 Glare fills the fields of an artifact from this table, and Glance fills the properties of an image
 (see ``images``). The loader finds packages by these fields. This module also fills Glare's common
@@ -23,9 +23,8 @@ ARCHIVE = "archive"
 # when an artifact is created, and the name of a lock has at most 255 characters.
 MAX_NAME = 140
 
-# The largest number of elements in all lists and mappings of a package together. Glare has a row
-# for each element, and no other request runs while Glare saves the rows. Murano's core library has
-# 77 elements.
+# The largest number of elements in all lists and mappings of a package together. Glare saves a row
+# for each element, and handles no other request meanwhile. Murano's core library has 77 elements.
 MAX_ELEMENTS = 1024
 # The largest number of tags.
 MAX_TAGS = 255
@@ -80,8 +79,8 @@ class Blob:
 
     :param fill: a function that returns the content of the blob for a package; None if the package
         has no such file.
-    :param content_type: a function that takes the content, and returns the content type. By
-        default, the content is an image.
+    :param content_type: a function that takes the content, and returns its content type. The
+        default function recognizes images.
     """
 
     name: str
@@ -92,7 +91,8 @@ class Blob:
 
 def _keywords(contents: Contents) -> list[str]:
     manifest = contents.manifest
-    # murano-api's filter reads the order of the tags here, which Glare does not keep.
+    # The tags come first, in the order of the manifest. murano-api's filter needs this order, and
+    # Glare does not keep the order of its own field for tags.
     words = [*manifest.tags, *_WORD.findall(manifest.display_name)]
     return list(dict.fromkeys(word.lower() for word in words))
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 from glare_murano.budget import Budget
 from glare_murano.package.errors import TooManyVersions
 
-# The largest number of combinations of versions that are tried for a package. Usual ranges need
-# very few.
+# The largest number of combinations of versions that are tried for a package. Packages with usual
+# ranges need very few.
 _MAX_STEPS = 100_000
 
 _Version = TypeVar("_Version")
@@ -21,16 +21,15 @@ _Version = TypeVar("_Version")
 def fewest_newest(
     versions: Iterable[tuple[_Version, int]], budget: Budget, place: object
 ) -> tuple[_Version, ...]:
-    """Return the fewest versions that together satisfy all ranges, except unsatisfiable ranges.
+    """Return the fewest versions that together satisfy all ranges.
 
-    If several sets of versions are equally small, the set with the newest versions is returned.
-    Sets are compared by their newest version, then by the next version, and so on. The result is
-    called a greatest minimum hitting set.
+    A range that no version satisfies is ignored. If several sets of versions are equally small, the
+    set with the newest versions is returned. Sets are compared by their newest version, then by the
+    next version, and so on. The result is called a greatest minimum hitting set.
 
     :param versions: the available versions, the best first. As a rule, the best version is the
-        newest. Each version comes with the ranges that it satisfies: a number with a bit for each
-        range.
-    :param budget: the time of the request.
+        newest. Each version comes with a bit mask: bit n is set if the version satisfies range n.
+    :param budget: the time limit of the request.
     :param place: the package, for the message if the time is over.
     :returns: the chosen versions, in the order of ``versions``.
     :raises TooManyVersions: if the search needs too many steps.
@@ -41,8 +40,9 @@ def fewest_newest(
     for version, satisfied in budget.watch(versions, "planning", lambda _: place):
         if satisfied:
             kinds.setdefault(satisfied, version)
-    # A kind is needed if only this kind satisfies some range. The search covers all ranges that
-    # needed kinds do not satisfy.
+    # A kind is needed if some range is satisfied by this kind only. The search then covers the
+    # ranges that the needed kinds do not satisfy. ``once`` has the ranges that at least one kind
+    # satisfies, and ``twice`` those that at least two kinds satisfy.
     once, twice = 0, 0
     for kind in kinds:
         once, twice = once | kind, twice | once & kind
@@ -60,7 +60,7 @@ def fewest_newest(
 class _Search:
     """A search for a few sets of ranges that together contain all wanted ranges.
 
-    A set is a number with a bit for each range. Sets at the beginning of the list are preferred.
+    A set is a bit mask with a bit for each range. Sets at the beginning of the list are preferred.
     """
 
     def __init__(self, sets: Sequence[int], budget: Budget, place: object) -> None:

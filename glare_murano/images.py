@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images: the form in which Glance keeps packages.
+"""Convert packages to images, the form in which Glance keeps them, and read them from images.
 
-A package is an image with a container format for packages. Its id is made from project, name
-and version, so Glance itself refuses a duplicate. Such an id is a UUID of version 8, which no
-other image gets. The metadata of the archive is in properties with the prefix ``murano_``, which
-only the server can write. Their values are strings; lists and mappings are JSON. Servers write
-and read images with this module, and the loader reads images with the same code.
+A package is an image with the container format ``murano``. Its id is made from project, name and
+version, so Glance itself refuses a duplicate. Such an id is a UUID of version 8, which no other
+image gets. The metadata of the package is in properties with the prefix ``murano_``, which only the
+server can write. Their values are strings; lists and mappings are JSON. Servers write and read
+images with this module, and the loader reads images with the same code.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ INHERITS = "murano_inherits"
 PUBLISHED = "murano_published"
 # Why the owner has yanked the package.
 YANKED = "murano_yanked"
-# The whole message for which the last import was refused.
+# The whole message with which the last import was refused.
 REFUSAL = "murano_refusal"
 DESCRIPTION = "murano_description"
 TAGS = "murano_tags"
@@ -62,7 +62,8 @@ _ID_VERSION = 8
 # of the field follows the prefix.
 _OWN_PREFIX = "package_"
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# The property with the version of a package, before the import. The id is made from it.
+# The publisher sets this property to the version of the package before the archive is imported. The
+# id is made from this version.
 OWN_VERSION = "package_version"
 _CHANGEABLE = (*fields.COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
 _LISTS = ("tags", *(field.name for field in fields.FIELDS if field.kind == "list"))
@@ -75,7 +76,7 @@ def image_id(project_id: str, fqn: str, version: Version | str) -> str:
     >>> image_id("demo", "org.example.db", "1.0.0")
     '...'
 
-    :param project_id: the owner.
+    :param project_id: the project that owns the image.
     """
     key = json.dumps([project_id, fqn, str(version)], separators=(",", ":"))
     digest = hashlib.sha256(_NAMESPACE.bytes + key.encode()).digest()
@@ -86,9 +87,12 @@ def image_id(project_id: str, fqn: str, version: Version | str) -> str:
 
 
 def is_package_id(text: str) -> bool:
-    """Return whether an image with an id must be a package: an id of version 8, in any spelling."""
+    """Return whether an id is a UUID of version 8, which only packages have.
+
+    :param text: the id, in any spelling that Glance accepts.
+    """
     try:
-        # Glance takes an id that ends in a line break, which some databases leave out.
+        # Glance accepts an id that ends in a line break, and some databases remove the line break.
         return uuid.UUID(text.strip()).version == _ID_VERSION
     except ValueError:
         return False
@@ -100,20 +104,24 @@ def property_name(field: str) -> str:
 
 
 def property_names(field: str) -> list[str]:
-    """Return the names of the properties that a field may be in: that of the owner comes last."""
+    """Return the names of the properties that a field may be in.
+
+    The property that the owner sets comes last, if the owner may change the field.
+    """
     own = [_OWN_PREFIX + field] if field in _CHANGEABLE else []
     return [property_name(field), *own]
 
 
 def of_server(names: Iterable[str]) -> set[str]:
-    """Return those of the given properties that only the server can write."""
+    """Select the names of the properties that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
 def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
     """Return the properties of a package, by name.
 
-    :param sha256: the digest of its archive, in hexadecimal.
+    :param contents: the metadata of the package.
+    :param sha256: the SHA-256 digest of its archive, in hexadecimal.
     """
     values = {property_name(name): value for name, value in contents.values.items()}
     values |= {VERSION: str(contents.version), SHA256: sha256}
@@ -137,7 +145,7 @@ def is_release(image: Mapping[str, Any]) -> bool:
 def release(image: Mapping[str, Any]) -> wire.Release:
     """Read a release from an image.
 
-    :raises glare_murano.wire.Malformed: if a property is missing or has another form.
+    :raises glare_murano.wire.Malformed: if a property is missing or has an unexpected form.
     """
     return wire.release_from_json(
         {
@@ -159,8 +167,8 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 def version(image: Mapping[str, Any]) -> str | None:
     """Return the version of a package in any state, drafts included.
 
-    :returns: None if the image is not a package, or if its name or owner was changed: its id was
-        made from the former ones.
+    :returns: the version; None if the image is not a package, or if its name or owner was changed,
+        so that its id does not follow from them any more.
     """
     for name in (VERSION, OWN_VERSION):
         found = image.get(name)
@@ -182,7 +190,8 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
     """Return all known fields of a package, by their names in Glare.
 
     :param image: the image in the form of Glance's API, with its properties.
-    :raises glare_murano.wire.Malformed: if a property of the server has another form.
+    :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
+        form.
     """
     found = fields_of(image, (*fields.COMMON, *(field.name for field in fields.FIELDS)))
     if SHA256 in image:
@@ -191,11 +200,13 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return fields of a package that are in properties of its image.
+    """Read fields of a package from the properties of its image.
 
     A value that the owner has set replaces the value from the archive.
 
-    :raises glare_murano.wire.Malformed: if a property of the server has another form.
+    :param names: the names of the fields to read. Fields without a property are left out.
+    :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
+        form.
     """
     found = {}
     for name in names:
@@ -209,15 +220,19 @@ def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
 
 
 def _without_surrogates(value: Any) -> Any:
-    """Return a field without its strings that cannot be encoded, which JSON can contain."""
+    """Remove strings with surrogate characters from the value of a field.
+
+    JSON can contain such strings, but they cannot be encoded in UTF-8.
+    """
     if isinstance(value, list):
         return [each for each in value if not _SURROGATES.search(each)]
     return "" if _SURROGATES.search(value) else value
 
 
 def own_properties(**values: Any) -> dict[str, str]:
-    """Return the properties that an owner sets to change fields of a package.
+    """Return the properties with which an owner changes fields of a package.
 
+    :param values: the new values, by the names of the fields. ``version`` is allowed as well.
     :raises ValueError: if the owner cannot change a field.
     """
     if fixed := values.keys() - {*_CHANGEABLE, "version"}:
@@ -228,7 +243,7 @@ def own_properties(**values: Any) -> dict[str, str]:
 def _decoded(name: str, value: object) -> Any:
     """Read the value of a field.
 
-    :raises glare_murano.wire.Malformed: if the value has another form.
+    :raises glare_murano.wire.Malformed: if the value has an unexpected form.
     """
     if name not in _ENCODED:
         return value
@@ -238,7 +253,7 @@ def _decoded(name: str, value: object) -> Any:
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
     """Read a property whose value is a list of strings, or a mapping of strings.
 
-    :raises glare_murano.wire.Malformed: if the value has another form.
+    :raises glare_murano.wire.Malformed: if the value has an unexpected form.
     """
     found = decode(text, name)
     items = wire.sequence(found) if kind is list else wire.mapping(found).values()
@@ -250,7 +265,7 @@ def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) 
 def requirements(text: str) -> dict[str, str]:
     """Read the property with the requirements: FQN -> range, as written.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, REQUIREMENTS, dict)
     wire.ranges_from_json(found)
@@ -260,7 +275,7 @@ def requirements(text: str) -> dict[str, str]:
 def classes(text: str) -> list[str]:
     """Read the property with the names of the classes.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: list[str] = strings(text, CLASSES, list)
     return found
@@ -269,7 +284,7 @@ def classes(text: str) -> list[str]:
 def inherits(text: str) -> dict[str, str]:
     """Read the property with the base classes: base class -> direct subclasses, joined by commas.
 
-    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, INHERITS, dict)
     return found

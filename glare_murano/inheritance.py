@@ -2,10 +2,10 @@
 
 """Find all direct and indirect subclasses of a class, with their packages.
 
-The rule is that of the engine: it looks for the name of a base class in the package itself, and in
-the direct requirements of the package. So a package can extend a class of another package only if
-it requires the other package, in a range with a version that defines the class. Servers and the
-loader share this module, so both give the same answers.
+The engine looks for the name of a base class in the package itself, and in the direct requirements
+of the package. So a package can extend a class of another package only if it requires the other
+package, in a range with a version that defines the class. Servers and the loader share this module,
+so both give the same answers.
 """
 
 import collections
@@ -19,12 +19,12 @@ from glare_murano.budget import Budget
 from glare_murano.package.versions import SortedVersions, Version, VersionSpec
 from glare_murano.resolver import PackageVersion
 
-# What the client can do if the search takes longer than its budget.
+# What the client can do instead if the search exceeds its time limit.
 REMEDY = "request those of another class"
 
 
 class ExtendingRecord(NamedTuple):
-    """A package that defines direct subclasses of a class.
+    """A package that defines direct subclasses of a base class.
 
     :ivar base: the name of the base class.
     :ivar id: the id of the package.
@@ -49,7 +49,10 @@ class Extensions(Protocol):
     def find_requirements(
         self, ids: Collection[str]
     ) -> Mapping[str, Mapping[str, str]] | Mapping[str, Mapping[str, VersionSpec]]:
-        """Return the requirements of packages: id -> FQN -> range."""
+        """Return the requirements of packages: id of the package -> FQN of a requirement -> range.
+
+        :param ids: the ids of the packages.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Subclass:
     """A direct or indirect subclass of the requested class.
 
     :param name: the fully qualified name of the subclass.
-    :param extends: its direct base classes, as far as they are the requested class or subclasses of
-        it; sorted.
+    :param extends: its direct base classes, sorted. Only the requested class and its subclasses are
+        listed.
     :param packages: the packages that define the subclass: FQN -> versions, the newest first.
     """
 
@@ -91,7 +94,7 @@ def find_subclasses(
 
     :param bases: the packages that define the class.
     :param extensions: the packages in which subclasses are searched.
-    :param budget: the time of the request.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
     found = _Hierarchy(class_name, bases, extensions, budget)
@@ -113,11 +116,13 @@ class _Hierarchy:
     ) -> None:
         self.extends: dict[str, set[str]] = collections.defaultdict(set)
         self.packages: dict[str, set[PackageVersion]] = collections.defaultdict(set)
-        # Package -> FQN -> range.
+        # Id of a package -> FQN of a requirement -> range.
         requirements: dict[str, Mapping[str, str | VersionSpec]] = {}
-        # Class -> the packages with subclasses of it for which no found version of the class fits.
+        # Class -> the packages that extend a class of this name, but require no version of the
+        # packages that were found to define it.
         pending: dict[str, list[ExtendingRecord]] = {}
-        # Class -> the packages that define it, and whose subclasses were not searched yet.
+        # Class -> the packages that were found in the last round to define it. The next round
+        # searches for its subclasses.
         added = {class_name: set(bases)}
         step = f"listing the subclasses of {class_name}"
         while added:
@@ -158,8 +163,8 @@ class _Hierarchy:
 def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
     """Return whether the engine looks for base classes in a required package.
 
-    A package's requirement on itself counts only if the package does not satisfy it: then another
-    version of the package is required.
+    A package's requirement on itself counts only if the package does not satisfy this requirement.
+    Then the package requires another version of itself.
 
     :param package: the package that has the requirement.
     :param fqn: the required package.
@@ -205,7 +210,7 @@ def _find_extending(
 ) -> dict[str, list[ExtendingRecord]]:
     found: dict[str, list[ExtendingRecord]] = {name: [] for name in base_names}
     for record in extensions.find_extending(base_names):
-        # Some databases ignore case.
+        # Some databases ignore case, and so return other classes as well.
         if record.base in found:
             found[record.base].append(record)
     return found

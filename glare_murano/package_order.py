@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order of a list of packages, and the places in it at which its pages begin.
+"""Sort a list of packages, and mark where its pages begin.
 
-A marker has the values by which the last package of a page was sorted. So a service looks up no
-package for a marker, and a list goes on after its last package was deleted or replaced.
+A marker contains the values by which the last package of a page was sorted. So a service can find
+the next page without this package, even if the package was deleted or replaced meanwhile.
 """
 
 import dataclasses
@@ -17,9 +17,11 @@ from glare_murano.package.manifest import check_fqn
 from glare_murano.selection import InvalidParameter
 
 DISPLAY_NAME = "display_name"
-# The most characters of a display name by which packages are sorted. A marker is part of a URL.
+# The number of characters of a display name by which packages are sorted. A marker contains them,
+# and a marker is part of a URL.
 MAX_SORTED = 64
-# The place of the best match of a search; the same for all packages without a search.
+# How well a package matches a search, see ``relevance``. Without a search, all packages have the
+# same value.
 RELEVANCE = "relevance"
 KEYS = (
     *("name", "version", DISPLAY_NAME, "created_at", "updated_at"),
@@ -34,7 +36,7 @@ _ASCENDING, _DESCENDING = "asc", "desc"
 
 
 class Key(NamedTuple):
-    """A value by which packages are sorted."""
+    """A field by which packages are sorted, and the direction."""
 
     name: str
     is_descending: bool = False
@@ -43,7 +45,7 @@ class Key(NamedTuple):
         return f"{self.name}:{_DESCENDING if self.is_descending else _ASCENDING}"
 
 
-# Packages with equal keys are sorted by these, and at last by their ids.
+# Packages with equal keys are sorted by these keys, and finally by their ids.
 _LAST_KEYS = (Key("name"), Key("version", is_descending=True))
 
 
@@ -75,14 +77,14 @@ class Order:
 
     @property
     def complete(self) -> tuple[Key, ...]:
-        """All keys, also those that the order leaves out."""
+        """The keys of this order, followed by the keys that sort packages with equal keys."""
         names = {key.name for key in self.keys}
         return (*self.keys, *(key for key in _LAST_KEYS if key.name not in names))
 
     def marker(self, values: Mapping[str, Any]) -> str:
-        """Return the marker of the packages after a package.
+        """Return the marker for the page that follows a package.
 
-        :param values: the package's id and its values by the names of the keys.
+        :param values: the package's values: name of a key -> value, and ``id`` -> the id.
         """
         names = ("id", *(key.name for key in self.complete))
         chosen = {name: values[name] for name in names}
@@ -93,8 +95,8 @@ class Order:
     def read_marker(self, text: str) -> dict[str, Any]:
         """Read a marker.
 
-        :returns: the values by the names of the keys, with ``id``.
-        :raises InvalidParameter: if it is not a marker of this order.
+        :returns: name of a key -> value, and ``id`` -> the id of the package.
+        :raises InvalidParameter: if the text is not a marker of this order.
         """
         try:
             found = json.loads(text)
@@ -135,11 +137,12 @@ BY_NAME = Order.of("name:asc,version:desc")
 
 
 def relevance(fields: Mapping[str, Any], words: Iterable[str]) -> int | None:
-    """Return the place in ``SEARCHED`` of the first field that contains one of some words.
+    """Return how well a package matches a search for words.
 
-    :param fields: the fields of a package, and its name.
+    :param fields: the fields of the package, and its name.
     :param words: strings, compared without regard to case.
-    :returns: None if no field contains any of them.
+    :returns: the index in ``SEARCHED`` of the first field that contains one of the words, where 0
+        is the best match; None if no field contains any of them.
     """
     lowered = [word.lower() for word in words]
     for place, name in enumerate(SEARCHED):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The precondition of a request that replaces lists of a package: no list has changed meanwhile.
+"""Refuse a request that replaces lists of a package if a list has changed meanwhile.
 
 A client that adds a tag reads the tags, and sends all tags back. If another client adds a tag in
 between, that tag would be lost. So the client sends digests of the lists that it has read, in the
@@ -33,8 +33,8 @@ def find_changed(header: str, fields: Mapping[str, Any]) -> str:
     """Return the names of the lists that have changed since the client read them.
 
     :param header: the value of the header.
-    :param fields: the present fields of the package.
-    :returns: the names, joined for a message; empty if no list has changed.
+    :param fields: the present fields of the package, by name.
+    :returns: the names, joined by commas for a message; empty if no list has changed.
     """
     parts = (part.strip().partition("=") for part in header.split(",") if part.strip())
     return ", ".join(name for name, _, sent in parts if sent != _digest(fields.get(name) or []))

@@ -2,8 +2,8 @@
 
 """Find the nodes that can be reached from a root, in a graph whose edges change.
 
-An update visits only the affected part of the graph. To count the edges that lead to a node is not
-enough: in a cycle that cannot be reached, each node still has an edge that leads to it.
+An update visits only the affected part of the graph. It would not be enough to count the edges that
+lead to a node: in a cycle that cannot be reached, each node still has an edge that leads to it.
 """
 
 import collections
@@ -18,7 +18,7 @@ _STEP = "planning"
 
 
 class Node:
-    """A node of a graph. The targets are the nodes to which it leads.
+    """A node of a graph, whose edges lead to other nodes: its targets.
 
     Targets are found when the node is reached. A reached node has a level: the number of edges on a
     path from the root. Its parent is the node before it on this path.

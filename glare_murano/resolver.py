@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the closure of a set of requirements: the releases to load, with their requirements.
+"""Plan the closure of a set of requirements: which release to load for each of them.
 
-A range that contains a pinned version takes this version. If a range is exactly a version, a pin
-with the same build metadata goes before other pins. For the other ranges of a package, the fewest
-versions are chosen that together satisfy all of them. If several sets of versions are equally
-small, the set with the newest versions is chosen. The services and the loader share this code, so
-they give the same answer. A source supplies versions and requirements.
+The requirements of a query are the roots of the plan. A demand is one requirement: a package, a
+range of versions, and the release that requires it. The closure contains the releases for the
+roots, the releases that those require, and so on. A source supplies versions and requirements. The
+services and the loader share this code, so they give the same answer.
+
+Versions are chosen by these rules:
+
+- A pinned version is one with which an environment was deployed. A range that contains a pinned
+  version takes this version. If a range is exactly a version, a pin with the same build metadata
+  goes before other pins.
+- For the other ranges of a package, the fewest versions are chosen that together satisfy all of
+  them. If several sets of versions are equally small, the set with the newest versions is chosen.
+- An exact-only version, such as a yanked version, is chosen only if it is pinned, or if a range
+  names exactly this version.
+- A provided package is an extension plug-in of the engine. The closure contains no provided
+  package, and no release of the same name.
 
 Planning takes several rounds. Each round chooses the versions again, from the ranges that the
 choices of the previous round require. The last round changes nothing. In a dependency cycle, each
 version of a package may lead to a range that excludes this version, and the rounds would never end.
 Then the required ranges of this package are kept for all later rounds, and several versions of the
 package may be chosen.
-
-An exact-only version, such as a yanked version, is chosen only if it is pinned, or if a range names
-exactly this version. A provided package is an extension plug-in of the engine. The closure contains
-no provided package, and no release of the same name.
 """
 
 import collections
@@ -47,9 +54,10 @@ _MAX_LISTED = 5
 _MAX_NEWER = 20
 # The largest number of packages in a plan. The largest deployed closures have a hundred.
 MAX_PACKAGES = 5000
-# The longest time for a plan, in seconds. Some catalogues take seconds for each level.
+# The longest time for a plan, in seconds. With some catalogues, each level of requirements takes
+# seconds.
 MAX_SECONDS = 300
-# What the client can do if a plan takes longer than its budget.
+# What the client can do instead if a plan exceeds its time limit.
 REMEDY = "request fewer packages"
 
 
@@ -59,7 +67,7 @@ class PackageVersion:
 
     fqn: str
     version: Version
-    # The hash is stored, since planning needs it very often, and a version computes its hash each
+    # The hash is stored, since planning needs it very often, and ``Version`` would compute it each
     # time.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
@@ -99,10 +107,13 @@ class Demand:
 class Header:
     """A root of a plan: a required range, which may come from the header of an object.
 
+    An object in an environment's model has a header, which names the object's class, and a range of
+    versions for the package of the class.
+
     :param fqn: the required package.
     :param spec: the required range.
-    :param defining: the versions of the package that define the object's class, of which one is
-        chosen; None for a root without an object.
+    :param defining: the versions of the package that define the object's class. Only these versions
+        may be chosen. None for a root without an object.
     """
 
     fqn: str
@@ -119,14 +130,16 @@ class Source(Protocol):
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return the available versions of packages: FQN -> versions, the best first.
 
-        The best version is the newest. If the versions come from several catalogues, those of an
-        earlier catalogue may be better.
+        With one catalogue, the best version is the newest. With several catalogues, all versions of
+        an earlier catalogue may be better than those of a later one.
+
+        :param fqns: the packages.
         """
 
     def requirements(
         self, releases: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """Return the requirements of releases."""
+        """Return the requirements of releases: release -> FQN -> range."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +147,8 @@ class Unsatisfied:
     """A demand that no version satisfies.
 
     :param chain: the demands that lead from a root to this demand, which is the last of them.
-    :param available: the available versions of the package, the newest first.
+    :param available: the available versions of the package, without exact-only versions, the newest
+        first.
     :param exact_only: the exact-only versions of the package, the newest first.
     :param provided: the versions of the package that the engine provides, the newest first.
     """
@@ -159,7 +173,7 @@ class External:
 
 @dataclasses.dataclass(frozen=True)
 class Undefined:
-    """A class in the header of an object that no package in the required range defines.
+    """A class in the header of an object, for which no package in the required range was found.
 
     :param spec: the required range.
     :param available: the packages that define the class in other versions, as ``FQN version``.
@@ -182,12 +196,14 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Versions that are newer than the chosen version, and were not chosen for the same reason.
+    """Newer versions that were all passed over for the same reason.
+
+    They are newer than the chosen version.
 
     :param versions: these versions, the newest first.
     :param reason: why they were not chosen.
-    :param demands: demands for which the reason applies: one for each range, such as each range
-        that excludes the versions.
+    :param demands: the demands for which the reason applies, one for each range. If the reason is
+        ``RANGE``, these are the demands whose ranges exclude the versions.
     """
 
     versions: tuple[Version, ...]
@@ -197,7 +213,7 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """An explanation of a chosen version, in addition to the demands that the closure lists.
+    """Why a version was chosen, besides the demands that it satisfies.
 
     :param kept: the demands of earlier rounds whose ranges were kept, in a dependency cycle.
     :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
@@ -216,7 +232,7 @@ class Closure:
     :param unsatisfied: the demands that no release satisfies. Those nearest to the roots come
         first.
     :param external: the demands that provided packages satisfy.
-    :param explain: a function that returns why a release was chosen.
+    :param explain: a function that takes a release of the closure, and returns why it was chosen.
     """
 
     releases: Mapping[PackageVersion, tuple[Demand, ...]]
@@ -249,7 +265,7 @@ def plan(
     :param provided: the packages that the engine provides: FQN -> versions. No other versions of
         these packages are chosen.
     :param is_exact_only: a function that returns whether a version is exact-only.
-    :param budget: the time of the request, including that of the source; by default
+    :param budget: the time limit of the request, which includes the time of the source; by default
         ``MAX_SECONDS``.
     :raises Unplannable: if the plan exceeds a limit.
     """
@@ -263,6 +279,7 @@ def chain_of(
 ) -> tuple[Demand, ...]:
     """Return a shortest chain of demands that leads from a root to a demand.
 
+    :param demand: the last demand of the chain.
     :param reached_by: a function that returns the first demand that a release satisfies. If it
         returns None for a release, the chain begins with a demand of this release.
     """
@@ -278,7 +295,10 @@ def chain_of(
 
 
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
-    """Yield the requirements of a release as demands; leave out those that it satisfies itself."""
+    """Yield the requirements of a release as demands.
+
+    Requirements that the release itself satisfies are left out.
+    """
     for fqn, spec in sorted(requirements.items()):
         if fqn != release.fqn or not satisfies_itself(release.version, spec):
             yield Demand(fqn, spec, release)
@@ -287,8 +307,8 @@ def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[
 def satisfies_itself(version: Version, spec: VersionSpec) -> bool:
     """Return whether a release satisfies its requirement on its own package.
 
-    Every package requires itself implicitly, in its major version. The release always satisfies
-    this requirement, even if it is 2.0.0-rc.1, which the range 2 does not contain.
+    Every package implicitly requires itself, in the range of its major version. The release always
+    satisfies this requirement, even if it is 2.0.0-rc.1, which the range 2 does not contain.
 
     :param version: the version of the release.
     :param spec: the range in which it requires its own package.
@@ -297,7 +317,7 @@ def satisfies_itself(version: Version, spec: VersionSpec) -> bool:
 
 
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Return versions without duplicates, the newest first."""
+    """Sort versions, the newest first, and remove duplicates."""
     return tuple(sorted(set(versions), key=sort_key, reverse=True))
 
 
@@ -308,26 +328,29 @@ def find_headers(
     is_exact_only: IsExactOnly = lambda _: False,
     budget: Budget | None = None,
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
-    """Find the package that defines the class of each object; ``plan`` then chooses the versions.
+    """Find the package that defines the class of each object. ``plan`` then chooses the versions.
 
     Several packages may define a class. If one of them has a pinned version in the range, this
     package is found. If not, the package with the newest version in the range is found.
 
     :param classes: the classes of the objects, with the ranges in their headers. If no version is
-        in a range, the fallbacks of the range are tried.
-    :param defining: a function that returns the releases that define a class, by catalogue. If
-        several catalogues have a version in the range, the first of these catalogues is used.
+        in a range, the fallbacks of the range are tried, see ``VersionSpec.with_fallbacks``.
+    :param defining: a function that takes the name of a class, and returns the releases that define
+        it, in a list for each catalogue. If several catalogues have a version in the range, the
+        first of these catalogues is used.
     :param pins: as in ``plan``.
     :param is_exact_only: as in ``plan``.
-    :param budget: the time of the request; by default ``MAX_SECONDS``.
+    :param budget: the time limit of the request; by default ``MAX_SECONDS``.
     :returns: the headers for ``plan``, and the classes that no package in the range defines.
     :raises Unplannable: if the time is over.
     """
     budget = budget or PausingBudget(MAX_SECONDS, REMEDY)
     headers, undefined = [], []
-    # A thousand objects may have the same class, and the class may have a thousand versions.
+    # Each class is read once: a thousand objects may have the same class, and the class may have a
+    # thousand versions.
     definitions: dict[str, _Definition] = {}
-    # Equal sets of versions become one, so that no set is compared with another again.
+    # Equal sets of versions are replaced by one object, so that later code can compare them by
+    # identity.
     sets: dict[frozenset[Version], frozenset[Version]] = {}
     for class_name, spec in budget.watch(classes, "planning", lambda each: f"class {each[0]}"):
         if class_name not in definitions:
@@ -350,7 +373,7 @@ _Watch = Callable[[Iterable[PackageVersion]], Iterable[PackageVersion]]
 class _Definition:
     """The releases that define a class, from all catalogues.
 
-    :ivar available: a release for each available version, as ``FQN version``.
+    :ivar available: one release for each available version, as ``FQN version``.
     """
 
     def __init__(
@@ -368,7 +391,8 @@ class _Definition:
         self._versions = {fqn: sets.setdefault(found, found) for fqn, found in frozen.items()}
         pinned = {PackageVersion(fqn, version) for fqn in versions for version in pins.get(fqn, ())}
         # Two packages may define the class in the same version, and only one of them may be pinned
-        # or exact-only. So the releases of all packages are needed.
+        # or exact-only. So releases are compared here, and not only versions. Pinned releases are
+        # tried first.
         pinned_in_turn = (filter(pinned.__contains__, releases) for releases in by_catalog)
         self._in_turn = [
             *(_Offers(watch(releases), lambda _: False) for releases in pinned_in_turn),
@@ -396,7 +420,7 @@ class _Offers:
         self._exact_only: dict[Version, PackageVersion] = {}
         for release in releases:
             found = self._exact_only if is_exact_only(release) else self._usual
-            # If several packages have the same version, the package whose name sorts last counts.
+            # If several packages have the same version, the last package by FQN is used.
             found[release.version] = max(release, found.get(release.version, release), key=_newness)
         self._sorted = SortedVersions(self._usual)
 
@@ -418,7 +442,7 @@ def _newness(release: PackageVersion) -> tuple[object, ...]:
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
     """Return one release for each version, the newest first.
 
-    If several releases have the same version, the one whose name sorts last is returned.
+    If several releases have the same version, the last one by FQN is returned.
     """
     found: dict[Version, str] = {}
     for release in releases:
@@ -427,7 +451,7 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 
 
 class _Requirer(Node):
-    """A node for all roots of a plan together, or for a release.
+    """A node of the graph of requirements, for a release or for all roots together.
 
     Its targets are the nodes of the ranges that it requires.
 
@@ -460,12 +484,13 @@ class _ReleaseNode(_Requirer):
 
 
 _NO_VERSIONS = SortedVersions(())
-# The set of the chosen versions of a package; None if no range of the package is required.
+# The set of the chosen versions of a package, as a bit mask (see ``SortedVersions``); None if no
+# range of the package is required.
 _Choice = int | None
 
 
 class _RangeNode(Node):
-    """A node for a required range of a package; its target is the release that the range takes."""
+    """A node for a required range of a package. Its target is the release that the range takes."""
 
     def __init__(
         self, package: "_Package", spec: VersionSpec, among: frozenset[Version] | None
@@ -501,7 +526,10 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def usable(self) -> int:
-        """The set of the versions that the range may take if no version is pinned for it."""
+        """The set of the versions that the range may take if no version is pinned for it.
+
+        The set is a bit mask, see ``SortedVersions``.
+        """
         package = self.package
         exact = () if self.spec.exact is None else (self.spec.exact,)
         found = package.sorted.within(self.spec)
@@ -511,7 +539,8 @@ class _RangeNode(Node):
     def take(self) -> _ReleaseNode | None:
         """Return the release that the range takes; None if no release is in the range.
 
-        It is the pinned release, or else the newest chosen release in the range.
+        This is the pinned release. If no release is pinned, it is the newest chosen release in the
+        range.
         """
         package = self.package
         # Before the first choice, the versions are unknown.
@@ -522,7 +551,7 @@ class _RangeNode(Node):
         return None if newest < 0 else package.release(newest)
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why this range, apart from other ranges, cannot take a version; None if it can."""
+        """Return why this range by itself cannot take a version; None if it can."""
         if not self.spec.match(version):
             return Reason.RANGE
         if self.pinned is not None:
@@ -537,7 +566,9 @@ class _RangeNode(Node):
 class _Package:
     """A package that a round requires.
 
-    :ivar sorted: the available versions. A set of versions is a number; see ``SortedVersions``.
+    Sets of versions are bit masks, see ``SortedVersions``.
+
+    :ivar sorted: the available versions.
     :ivar exact_only: the exact-only versions.
     :ivar usual: the set of all versions that are not exact-only.
     :ivar ranges: the ranges that this round requires.
@@ -550,7 +581,8 @@ class _Package:
         self.fqn = fqn
         self.pins = SortedVersions(pins) if pins else _NO_VERSIONS
         self.sorted = _NO_VERSIONS
-        # A set of one version for each version, the best version first.
+        # A set for each version, which contains only this version. The set of the best version is
+        # first.
         self._in_order: Sequence[int] = ()
         self.exact_only: Collection[Version] = ()
         self.usual = 0
@@ -579,6 +611,7 @@ class _Package:
     def range(self, spec: VersionSpec, among: frozenset[Version] | None = None) -> _RangeNode:
         """Return the node for a required range of this package.
 
+        :param spec: the range.
         :param among: the versions that may be chosen; None for all versions.
         """
         if (spec, among) not in self._all_ranges:
@@ -586,13 +619,13 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the set of the given versions; leave out versions that are not available."""
+        """Return the set of the given versions, without versions that are not available."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]
 
     def choose(self) -> _Choice:
-        """Choose versions for the ranges of this round, and the kept ranges.
+        """Choose versions for the ranges of this round, and for the kept ranges.
 
         :returns: the set of the chosen versions; None if this round requires no range.
         :raises TooManyVersions: if the search takes too long.
@@ -612,10 +645,11 @@ class _Package:
     def _fewest(self, ranges: Mapping[_RangeNode, int]) -> int:
         """Return the fewest versions that satisfy ranges without a pinned version.
 
-        Of several sets of the same size, ``fewest_newest`` prefers the one with newer versions. A
-        set is a number with a bit for each version.
+        If several sets of versions are equally small, ``fewest_newest`` prefers the one with newer
+        versions.
 
         :param ranges: the ranges, each with the set of the versions that it may take.
+        :returns: the set of the chosen versions, as a bit mask.
         """
         if len(ranges) == 1:
             (usable,) = ranges.values()
@@ -636,7 +670,7 @@ class _Package:
     def release(self, place: int) -> _ReleaseNode:
         """Return the node for a release.
 
-        :param place: the place of the release's version in ``sorted``.
+        :param place: the index of the release's version in ``sorted``.
         """
         if place not in self._releases:
             self._releases[place] = _ReleaseNode(PackageVersion(self.fqn, self.sorted[place]))
@@ -647,19 +681,19 @@ class _Package:
         return map(self.release, places(self.choice or 0))
 
     def reached_releases(self) -> Iterable[_ReleaseNode]:
-        """Yield the nodes for the releases to which the roots lead."""
+        """Yield the nodes for the releases that can be reached from the roots."""
         return (release for release in self._releases.values() if release.is_reached)
 
     @functools.cached_property
     def offered(self) -> tuple[tuple[Version, ...], tuple[Version, ...]]:
-        """The usual versions and the exact-only versions; each list has the newest first."""
+        """The usual versions and the exact-only versions, each the newest first."""
         usual, others = self.usual, self.sorted.every & ~self.usual
         return tuple(self.sorted.newest_first(usual)), tuple(self.sorted.newest_first(others))
 
     def why(self, release: _ReleaseNode, demands: Mapping[Demand, _RangeNode]) -> Why:
         """Return why a release was chosen.
 
-        :param demands: the demands that the release satisfies, each with its range.
+        :param demands: the demands that the release satisfies, each with the node of its range.
         :raises Unplannable: if the time of the request is over.
         """
         kept = {
@@ -668,7 +702,8 @@ class _Package:
             if range_ not in self.ranges and range_.take() is release
             for demand in kept_demands
         }
-        # The order is reversed, so that each range is left with its first demand.
+        # Several demands may have the same range. In reversed order, the first of them replaces the
+        # others.
         first = {range_: demand for demand, range_ in reversed([*demands.items(), *kept.items()])}
         versions: dict[tuple[Reason, tuple[Demand, ...]], list[Version]]
         versions = collections.defaultdict(list)
@@ -683,7 +718,7 @@ class _Package:
         return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
 
     def _newer(self, version: Version) -> Iterable[Version]:
-        """Yield the newest versions, at most ``_MAX_NEWER``, that are newer than a version."""
+        """Yield versions that are newer than a version: at most ``_MAX_NEWER``, newest first."""
         newer = self.sorted.every >> (place := self.sorted.place(version) + 1) << place
         return itertools.islice(self.sorted.newest_first(newer), _MAX_NEWER)
 
@@ -711,7 +746,10 @@ class _Rounds:
         self.add(reached)
 
     def add(self, reached: Iterable[Node]) -> None:
-        """Record the packages and requirers among the nodes that a round has newly reached."""
+        """Record the packages and requirers among the nodes that a round has newly reached.
+
+        :param reached: these nodes, of any kind.
+        """
         for node in reached:
             if isinstance(node, _RangeNode):
                 self.packages.add(node.package)
@@ -719,13 +757,13 @@ class _Rounds:
                 self._requirers.add(node)
 
     def end(self, before: Mapping[_Package, _Choice]) -> None:
-        """End a round, and record which choices it has changed.
+        """Record that a round has ended, and which choices it has changed.
 
         :param before: the packages whose choices the round has changed: package -> choice before
             the round.
         """
         if self._count:
-            # Choices from before the first of these rounds are ignored.
+            # Choices that were made before the first of these rounds are ignored.
             self._choices.update((p, choice) for p, choice in before.items() if choice is not None)
             for package in before:
                 if package.choice not in (None, self._choices.get(package, package.choice)):
@@ -736,7 +774,7 @@ class _Rounds:
     def exclude_each_other(self) -> bool:
         """Whether versions in a dependency cycle exclude each other.
 
-        That is so if there were more rounds than packages. Without such a cycle, each round makes
+        This is so if there were more rounds than packages. Without such a cycle, each round makes
         the final choice for at least one package.
         """
         return self._count > len(self.packages)
@@ -744,8 +782,8 @@ class _Rounds:
     def keep_ranges(self, budget: Budget) -> _Package:
         """Keep the ranges of a package in a dependency cycle for all later rounds.
 
-        The package is the first by FQN of those on a cycle whose choice has changed. All ranges are
-        kept that these rounds have required of the package.
+        The package is the first by FQN of those that are on a cycle and whose choice has changed.
+        All its ranges that these rounds have required are kept.
 
         :returns: the package.
         :raises Unplannable: if the time of the request is over.
@@ -775,10 +813,10 @@ def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]], budget: Budg
 
 
 def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
-    """Return roots without duplicates, in an order that does not depend on that of the query."""
+    """Return roots without duplicates, in an order that does not depend on the query."""
     found = list(roots)
-    # Many objects share one set of versions. The sets are distinguished by ``id``, since it takes
-    # long to compare large sets.
+    # Many objects share one set of versions. The sets are compared by ``id``, since comparing the
+    # elements of large sets takes long.
     sets = {id(root.defining): root.defining or () for root in found}
     texts = {id_: sorted(map(str, versions)) for id_, versions in sets.items()}
 
@@ -851,7 +889,7 @@ class _Planner:
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
         """Choose the versions of packages again.
 
-        :returns: the packages whose choices have changed: package -> choice before.
+        :returns: the packages whose choices have changed: package -> previous choice.
         """
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)
@@ -916,7 +954,7 @@ class _Planner:
             yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Return the closure: assign each demand to a chosen release, beginning at the roots."""
+        """Return the closure. Assign each demand to a chosen release, beginning at the roots."""
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
         first: dict[PackageVersion, Demand] = {}
         unsatisfied = []

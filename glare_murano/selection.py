@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Conditions for the packages of a list, as the parameters of its URL.
+"""Read and write the conditions for the packages of a list, as parameters of its URL.
 
-The loader writes these parameters, and services read them. A service finds the packages.
+The loader writes these parameters, and services read them. ``service.listed_packages`` finds the
+packages.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ from glare_murano.package.manifest import check_fqn
 Distinct = Literal["", "name", "version"]
 
 DRAFTED, ACTIVE, DEACTIVATED = "drafted", "active", "deactivated"
-# Conditions whose values are known -> these values.
+# Condition -> its allowed values, if only some values are allowed.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "status": (DRAFTED, ACTIVE, DEACTIVATED),
     "visibility": ("private", "public", "shared", "community"),
@@ -24,7 +25,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 # Attributes of a package that have one value.
 _ATTRIBUTES = ("id", "name", "owner", *CHOICES)
-# Fields that a service has to read, since publishers may change them, or since they are lists.
+# Fields that a service has to read to compare a package with conditions: fields that are lists, and
+# fields that publishers may change.
 READ_FIELDS = (
     *("class_definitions", "inherits", "requirements", "categories", "tags", "keywords"),
     "display_name",
@@ -36,10 +38,10 @@ PARAMETERS = (
     *("search", "version", "yanked", "subclass_of", "project_id", "distinct"),
 )
 
-# In a name, this stands for any characters.
+# In a name, this stands for any number of characters.
 ANY = "*"
 
-# The most values of a condition that a service compares with a text one by one.
+# The largest number of names with ``ANY``. A service compares each of them with each package.
 MAX_PATTERNS = 20
 MAX_WORDS = 20
 
@@ -47,25 +49,26 @@ _T = TypeVar("_T")
 
 
 class InvalidParameter(GlareMuranoError, ValueError):
-    """A parameter of a list is not valid; the message names the parameter."""
+    """A parameter of the URL of a list is not valid; the message names the parameter."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Conditions; a package has to meet all of them.
+    """Conditions for the packages of a list. A package has to meet all of them.
 
-    :param values: condition -> values, of which a package has to have one; in ``READ_FIELDS``, no
-        values stand for any value. In a name, ``*`` stands for any characters. A requirement on
-        the package itself does not count. Without a condition for the status, only active packages
-        are selected.
+    :param values: condition -> values, of which a package has to have one. A condition for one of
+        ``READ_FIELDS`` may have no values; then a package has to have any value. In a name, ``*``
+        stands for any characters. A requirement on the package itself does not count. Without a
+        condition for the status, only active packages are selected.
     :param words: strings; a package has to contain one of them, see ``package_order.relevance``.
     :param version: the range of the version.
-    :param yanked: whether to select only yanked packages, or only the others; by default both.
+    :param yanked: True to select only yanked packages, False to select only others; None for both.
     :param subclass_of: a class; the package has to define a direct or indirect subclass of it.
     :param project_id: a project that has to be able to use the package.
-    :param distinct: ``name`` to select, of the packages with the same name that meet all
-        conditions, only the one with the newest version; ``version`` to select one of the packages
-        with the same name and version. The own package comes before others, and then a public one.
+    :param distinct: ``name`` to select one package of each name, with the newest version that meets
+        the conditions; ``version`` to select one package of each name and version. If projects have
+        packages with the same name and version, the project's own package is preferred, then a
+        public one.
     """
 
     values: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
@@ -100,7 +103,7 @@ class Selection:
 def read_selection(parameters: Mapping[str, Collection[str]]) -> Selection:
     """Read the conditions in the parameters of a URL.
 
-    :param parameters: name -> all its values.
+    :param parameters: name of a parameter -> all its values.
     :raises InvalidParameter: if a value is not valid, or if there are too many values.
     """
     values = {name: parameters[name] for name in CONDITIONS if name in parameters}
@@ -138,7 +141,10 @@ def read_one(
 
 
 def choice(*allowed: str) -> Callable[[str], str]:
-    """Return a function that refuses all other values than the allowed ones."""
+    """Return a function that accepts only the allowed values.
+
+    The function returns an allowed value, and raises ``ValueError`` for any other value.
+    """
 
     def read(text: str) -> str:
         if text not in allowed:

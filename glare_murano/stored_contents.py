@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contents of a package that a service stores, and their form in JSON.
+"""Define which contents of a package a service stores, and convert them to JSON and back.
 
-A service reads archives in a child process, which sends the contents as JSON. A hostile file may
-have taken over the child. So ``from_json`` refuses every value that no package could have.
+A service reads archives in a child process, which sends the contents as JSON. A hostile archive may
+have taken control of the child. So ``from_json`` refuses every value that no package could have.
 """
 
 import base64
@@ -30,7 +30,7 @@ from glare_murano.package.versions import VersionSpec
 
 # The largest size of each blob in bytes.
 _MAX_BLOB = {"logo": MAX_IMAGE_SIZE, "supplier_logo": MAX_IMAGE_SIZE, "ui_definition": MAX_SIZE}
-# Besides the explicit requirements, a package requires the core library and itself.
+# The number of implicit requirements: a package requires the core library and itself.
 _IMPLICIT = 2
 _KINDS: Mapping[str, type] = {"string": str, "list": list, "dict": dict}
 
@@ -41,7 +41,7 @@ class StoredContents:
 
     :param values: the values of the fields in ``fields.FIELDS`` and ``fields.COMMON``, by name.
     :param blobs: the contents of those blobs in ``fields.BLOBS`` that the package has, by name.
-    :param warnings: mistakes that do not refuse the package.
+    :param warnings: mistakes in the package that do not prevent its publication.
     """
 
     fqn: str
@@ -52,7 +52,7 @@ class StoredContents:
 
     @classmethod
     def of(cls, contents: Contents) -> "StoredContents":
-        """Return the contents of a package that a service stores.
+        """Select the contents that a service stores from all contents of a package.
 
         :raises InvalidManifest: if a service cannot store a value.
         """
@@ -75,7 +75,7 @@ class StoredContents:
         return names
 
     def to_json(self) -> dict[str, Any]:
-        """Return these contents as a JSON object, for ``from_json``."""
+        """Return these contents as a JSON object that ``from_json`` can read."""
         return {
             "fqn": self.fqn,
             "version": str(self.version),

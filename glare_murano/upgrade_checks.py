@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of a service's settings, before its start and before an upgrade.
+"""Check a service's configuration, before its start and before an upgrade.
 
-A service does not start if a check finds an error. Its command with ``upgrade check`` prints what
-all checks find, in the form of oslo.upgradecheck, as the commands of other OpenStack services do.
+A service does not start if a check finds an error. The service's command ``upgrade check`` prints
+what all checks find, in the form of oslo.upgradecheck, like the commands of other OpenStack
+services.
 """
 
 import dataclasses
@@ -18,10 +19,10 @@ _DISTRIBUTION = "glare-murano"
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Something that is wrong.
+    """A mistake that a check has found.
 
     :ivar message: what is wrong, with the option and its value, and what to do.
-    :ivar is_error: whether the service does not start; otherwise, this is a warning.
+    :ivar is_error: whether the mistake prevents the start of the service. If not, it is a warning.
     """
 
     message: str
@@ -38,7 +39,7 @@ class UpgradeCheck(upgradecheck.UpgradeCommands):
         """Make the command.
 
         :param title: the title of the printed table.
-        :param checks: the title of each check -> the function that finds what is wrong.
+        :param checks: the title of each check -> the function that returns its findings.
         """
         super().__init__()
         self.display_title = title
@@ -71,7 +72,7 @@ def find_unmet_requirements(extra: str) -> Iterator[Finding]:
 def silent_database(error: Exception) -> Finding:
     """Return the warning that the database of a service does not answer.
 
-    :param error: the error of the connection; the warning has its first line.
+    :param error: the error of the connection. The warning contains the first line of its message.
     """
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return Finding(f"[database] connection: the database does not answer: {reason}", False)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases, dependency queries and their answers: the data, and their JSON form.
+"""Define releases, dependency queries and their answers, and convert them to JSON and back.
 
-Servers, catalogues, the lock file, the offline index and the metadata cache write and
-read releases with this module, with the same keys. To add a property of a release, change
-``Release``, ``release_to_json`` and ``release_from_json``, and the table in
-``fields``. ``doc/openapi.yaml`` describes the HTTP API that uses this form.
+Servers, catalogues, the lock file, the offline index and the metadata cache write and read releases
+with this module, with the same keys. To add a property of a release, change ``Release``,
+``release_to_json`` and ``release_from_json``, and the table in ``fields``. ``doc/openapi.yaml``
+describes the HTTP API that uses this form.
 
 Functions that read JSON raise ``Malformed`` for an unexpected form.
 """
@@ -38,7 +38,7 @@ from glare_murano.resolver import (
     Why,
 )
 
-# Limits of one request. Servers refuse more, and the loader sends no more.
+# Limits of one request. Servers refuse more, and the loader does not send more.
 MAX_REQUIREMENTS = 1000  # also for classes, and for packages with pins
 MAX_PINS = 100  # for the versions of one package
 MAX_ARCHIVES = 100
@@ -56,7 +56,7 @@ PACKAGES_PATH = "/murano/v1/packages"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 YANKS_PATH = "/murano/v1/yanks"
-# The options whose values the discovery document shows: which checks a service enforces.
+# Options that define which checks a service enforces. The discovery document shows their values.
 CHECKS = ("check_forms", "check_public_requirements", "check_requirements")
 ENFORCED = "enforce"
 # If this header of a request is ``true``, an administrator overrides checks.
@@ -69,7 +69,7 @@ _T = TypeVar("_T")
 
 
 class Malformed(GlareMuranoError, ValueError):
-    """JSON does not have the form that this module writes; the message names the key."""
+    """JSON has an unexpected form; the message names the key."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,13 @@ class Release:
     def from_contents(
         cls, contents: Contents, id: str, digest: str = "", size: int | None = None
     ) -> Self:
-        """Make the release of a package from its contents."""
+        """Make the release of a package from its contents.
+
+        :param contents: the contents of the package.
+        :param id: the identifier of the release in its catalogue.
+        :param digest: the SHA-256 digest of its archive, in hexadecimal; empty for a directory.
+        :param size: the size of its archive, in bytes; None if unknown.
+        """
         manifest, requirements = contents.manifest, dict(contents.requirements)
         classes = frozenset(definition.name for definition in contents.classes)
         release = cls(manifest.fqn, manifest.version, requirements, classes, id, digest, size)
@@ -118,7 +124,7 @@ class Release:
 
     @property
     def key(self) -> PackageVersion:
-        """Name and version, as the resolver uses them."""
+        """The FQN and the version, in the form that the resolver uses."""
         return PackageVersion(self.fqn, self.version)
 
     def __str__(self) -> str:
@@ -127,20 +133,21 @@ class Release:
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """A request for the closure of some requirements.
+    """A request for the closure of some requirements; see ``resolver``.
 
     :param requirements: FQNs and ranges.
     :param classes: names of classes, and the ranges in the headers of their objects.
-    :param pins: FQN -> versions, which are taken for every range that contains them.
+    :param pins: FQN -> versions. A pinned version is taken for every range that contains it.
     :param provided: FQN -> the versions that the engine provides, as extension plug-ins.
-    :param package: the id of one more required package, which may be a draft.
+    :param package: the id of one more required package, which may be a draft; None for no such
+        package.
     :param prereleases: whether any range may choose pre-releases. If not, a pre-release is chosen
         only if it is pinned, or if a range names exactly this version.
     :param why: whether the answer says why each release was chosen.
-    :param project_id: the project whose private packages may be chosen; None for every
-        project that the caller can see.
-    :param private_overrides: whether a private package may be chosen although a public package
-        has the same name.
+    :param project_id: the project whose private packages may be chosen; None for all projects that
+        the client can see.
+    :param private_overrides: whether a private package may be chosen although a public package has
+        the same name.
     """
 
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
@@ -159,12 +166,13 @@ class Answer:
     """The answer to a query: the closure.
 
     :param releases: each release with its demands; the first demand led to the release.
-    :param unsatisfied: the demands without a version in their range.
-    :param undefined: classes that no package defines.
+    :param unsatisfied: the demands that no version satisfies.
+    :param undefined: classes that no package in the required range defines.
     :param why: why each release was chosen; empty if the query did not request reasons.
     :param external: the demands that packages of the engine satisfy.
-    :param excluded: visible releases that must not be chosen. If the query requests reasons, they
-        are from all packages, else from the missing packages.
+    :param excluded: releases that the client can see, but that must not be chosen. If the query
+        requests reasons, these are releases of all packages in the plan. If not, they are releases
+        of missing packages only.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
@@ -193,7 +201,7 @@ def release_to_json(release: Release) -> dict[str, Any]:
 
 
 def release_from_json(content: object) -> Release:
-    """Read a release."""
+    """Read a release from JSON."""
     return Release(
         fqn=get(content, "name", _fqn),
         version=get(content, "version", _version),
@@ -212,8 +220,8 @@ def release_from_json(content: object) -> Release:
 def query_to_json(query: Query) -> dict[str, Any] | None:
     """Return a query as JSON.
 
-    :returns: None if no request can have the query: it exceeds the limits, or has several
-        ranges for the same package.
+    :returns: the JSON object; None if the query does not fit into one request, because it exceeds
+        the limits, or has several ranges for the same package.
     """
     requirements = dict(query.requirements)
     counts = map(len, (query.requirements, query.classes, query.pins, query.provided))
@@ -236,9 +244,9 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
 
 
 def query_from_json(content: object, budget: Budget) -> Query:
-    """Read a query, which the server has checked against its JSON schema.
+    """Read a query from JSON, after the server has checked it against the JSON schema.
 
-    :param budget: the time of the request.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
 
@@ -246,7 +254,7 @@ def query_from_json(content: object, budget: Budget) -> Query:
         return budget.watch(items, "reading the query")
 
     def ranges(found: object) -> tuple[tuple[str, VersionSpec], ...]:
-        # Names are not checked: the answer reports an impossible name as missing.
+        # Names are not checked: the answer reports a name that is not valid as missing.
         return tuple((fqn, get(found, fqn, _query_range)) for fqn in watched(mapping(found)))
 
     def objects(found: object) -> tuple[tuple[str, VersionSpec], ...]:
@@ -274,7 +282,7 @@ def query_from_json(content: object, budget: Budget) -> Query:
 def answer_to_json(answer: Answer, budget: Budget) -> dict[str, Any]:
     """Return the answer to a query as JSON.
 
-    :param budget: the time of the request.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
     step = "building the answer"
@@ -322,7 +330,7 @@ def answer_to_json(answer: Answer, budget: Budget) -> dict[str, Any]:
 
 
 def answer_from_json(content: object) -> Answer:
-    """Read the answer to a query."""
+    """Read the answer to a query from JSON."""
     items = [item for item in get(content, "releases", _each(mapping)) if "why" in item]
     return Answer(
         releases=get(content, "releases", _each(_chosen)),
@@ -335,54 +343,54 @@ def answer_from_json(content: object) -> Answer:
 
 
 def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
-    """Return ranges by FQN as JSON, sorted."""
+    """Return the range of each FQN as a JSON object, sorted by FQN."""
     return {fqn: spec.text for fqn, spec in sorted(ranges, key=lambda item: item[0])}
 
 
 def ranges_from_json(content: object) -> dict[str, VersionSpec]:
-    """Read a JSON object that has the range of each FQN."""
+    """Read a JSON object that maps FQNs to ranges."""
     return {check_required_name(fqn): get(content, fqn, _range) for fqn in mapping(content)}
 
 
 def _inherits_from_json(content: object) -> dict[str, tuple[str, ...]]:
-    """Read base class -> subclasses; commas separate the subclasses."""
+    """Read a JSON object that maps base classes to their subclasses, which are joined by commas."""
     return {base: tuple(get(content, base, string).split(",")) for base in mapping(content)}
 
 
 def versions_to_json(versions: Mapping[str, Iterable[Version]]) -> dict[str, list[str]]:
-    """Return versions by FQN as JSON."""
+    """Return the versions of each FQN as a JSON object."""
     return {fqn: list(map(str, listed)) for fqn, listed in versions.items()}
 
 
 def versions_from_json(content: object) -> dict[str, list[Version]]:
-    """Read versions by FQN."""
+    """Read a JSON object that maps FQNs to lists of versions."""
     return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
 
 
 def checks_from_json(content: object) -> dict[str, str]:
-    """Read the operator's choice for each of ``CHECKS``, such as ``ENFORCED``."""
+    """Read a JSON object that has the value of each option in ``CHECKS``, such as ``ENFORCED``."""
     return {name: get(content, name, string) for name in CHECKS}
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return a JSON object."""
+    """Check that a value is a JSON object, and return it."""
     return _typed(value, dict)
 
 
 def sequence(value: object) -> list[Any]:
-    """Return a JSON array."""
+    """Check that a value is a JSON array, and return it."""
     return _typed(value, list)
 
 
 def string(value: object) -> str:
-    """Return a JSON string that is not empty."""
+    """Check that a value is a JSON string and not empty, and return it."""
     if value == "":
         raise Malformed("expected a string, found nothing")
     return _any_string(value)
 
 
 def digest(value: object) -> str:
-    """Return a SHA-256 digest in hexadecimal."""
+    """Check that a value is a SHA-256 digest in hexadecimal, and return it."""
     found = string(value)
     if not _DIGEST.match(found):
         raise Malformed(f"{quoted(found)} is not a valid SHA-256 digest in lower-case hexadecimal")
@@ -390,7 +398,7 @@ def digest(value: object) -> str:
 
 
 def size(value: object) -> int:
-    """Return a number of bytes."""
+    """Check that a value is a number of bytes, and return it."""
     if not isinstance(value, int | str | float) or isinstance(value, bool):
         raise Malformed(f"expected a number of bytes, found {_kind(value)}")
     if not isinstance(value, int) or value < 0:
@@ -399,7 +407,12 @@ def size(value: object) -> int:
 
 
 def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
-    """Read a value of a JSON object, and name its key in errors."""
+    """Read a value of a JSON object. The message of an error names the key.
+
+    :param content: the JSON object.
+    :param key: the key of the value.
+    :param read: a function that checks and converts the value.
+    """
     found = mapping(content)
     if key not in found:
         raise Malformed(f"{key} is missing")
@@ -479,7 +492,7 @@ def _object(content: object) -> tuple[str, VersionSpec]:
 
 def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
     release = release_from_json(content)
-    # Without owner and visibility, the release would be treated as the operator's.
+    # If owner and visibility were missing, the release would be treated as the operator's.
     for key in ("id", "sha256", "size", "owner", "visibility"):
         if key not in mapping(content):
             raise Malformed(f"{key} is missing")

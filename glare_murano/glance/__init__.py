@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano packages in Glance: the import plug-in, the API, and a command that configures Glance."""
+"""Store Murano packages in Glance: an import plug-in, an API, and a configuration command."""

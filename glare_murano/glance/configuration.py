@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-glance-configure``: enable packages in a configured Glance.
+"""Run the command ``glare-murano-glance-configure``, which enables packages in a configured Glance.
 
 The command merges the files in the directory ``etc``, beside this module, into Glance's
 configuration files. Existing settings stay, and a second run changes nothing. This module does not
@@ -43,20 +43,20 @@ _CONTEXT = "context"
 _VERSIONS = "versionnegotiation"
 _KEYSTONE = "keystone"
 
-# In our policy file, this word joins Glance's default for a rule with our condition.
+# In our policy file, this string joins Glance's default for a rule with our condition.
 _CONDITION = " and "
-# Our own rules have this prefix, and no condition.
+# Our own rules have this prefix, and need no condition.
 _OWN_RULE = "murano_"
-# Rules that allow everybody. No condition can be joined to them.
+# Rules that permit everybody. Our condition replaces such a rule.
 _EVERYBODY = {"", "@"}
 
 
 class ConfigurationError(GlareMuranoError):
-    """A file of Glance's configuration that cannot be merged; the message names the file."""
+    """A file of Glance's configuration cannot be merged; the message names the file."""
 
 
 def configure(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Merge all settings for packages into Glance's configuration files, in place.
+    """Merge all settings for packages into Glance's configuration files.
 
     :param directory: the directory that contains ``glance-api.conf`` and the other files.
     :returns: the paths of the files that were changed.
@@ -73,10 +73,11 @@ def configure(directory: pathlib.Path) -> list[pathlib.Path]:
 def find_changes(directory: pathlib.Path) -> dict[pathlib.Path, str]:
     """Return what ``configure`` would write: the path of each changed file -> its new content.
 
+    :param directory: as in ``configure``.
     :raises ConfigurationError: if a file does not have the form of Glance's files.
     :raises OSError: if a file cannot be read.
     """
-    # Glance does not run in the directory of this command, so paths in its files are absolute.
+    # Paths in the files must be absolute, since Glance runs in another directory than this command.
     directory = directory.absolute()
     conf = IniFile(directory / _CONF)
     if not conf.path.is_file():
@@ -124,7 +125,10 @@ def _has(path: pathlib.Path, text: str) -> bool:
 
 
 def _write(path: pathlib.Path, text: str, like: pathlib.Path) -> None:
-    """Write a file in place; a new file gets the owner and the mode of the file ``like``."""
+    """Write a file. A new file gets the owner and the mode of another file.
+
+    :param like: the path of the other file.
+    """
     is_new = not path.exists()
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -146,9 +150,12 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Enable our import plug-in as the last one, so that no other changes the archive after it."""
+    """Enable our import plug-in after all others.
+
+    No other plug-in may change the archive after it.
+    """
     section, option = "image_import_opts", "image_import_plugins"
-    # Glance also reads a file for imports. A value in its main file replaces the value there.
+    # Glance reads a separate file for imports. A value in its main file replaces the value there.
     file = conf if conf.get(section, option) is not None else imports
     values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
     plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]
@@ -159,7 +166,7 @@ def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
 
 
 def _merged_paste(conf: IniFile) -> IniFile:
-    """Return the paste file with our filters in each pipeline that has the filter ``context``."""
+    """Return the paste file, with our filters in each pipeline that has the filter ``context``."""
     shipped = IniFile(ETC / _PASTE)
     paste = IniFile(_path(conf, conf.get("paste_deploy", "config_file") or _PASTE))
     if not paste.path.exists():
@@ -177,7 +184,8 @@ def _merged_paste(conf: IniFile) -> IniFile:
         theirs = [name for name in filters if name not in ours]
         end = theirs.index(_CONTEXT) + 1
         before = [requests if name == _VERSIONS else name for name in theirs[:end]]
-        # The operator's filters stay before ours: an audit must see the requests that ours refuse.
+        # The operator's filters stay in front of ours: an audit must see the requests that our
+        # filters refuse.
         added = [name for name in theirs[end:-1] if not _is_of_glance(paste, name)]
         end = max([end, *(theirs.index(name) + 1 for name in added)])
         _set(paste, _API, flavor, [*theirs[:end], *ours, *theirs[end:]])
@@ -208,7 +216,7 @@ def _authenticated(paste: IniFile) -> dict[str, list[str]]:
 
 
 def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> None:
-    """Set an option, unless it has these values already."""
+    """Set an option, unless it already has these values."""
     if (file.get(section, option) or "").split() != [*values]:
         file.set(section, option, " ".join(values))
 
@@ -218,7 +226,7 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
     Glance uses the first section that matches a property.
 
-    :raises ConfigurationError: if the file has our rule in a later section.
+    :raises ConfigurationError: if the file has our rule, but not in its first section.
     """
     option = "property_protection_file"
     shipped = IniFile(ETC / _PROTECTIONS)
@@ -239,10 +247,10 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return the path and the content of our policy file; empty if it needs no rules.
+    """Return the path and the content of our policy file; empty if the file needs no rules.
 
-    If another policy file of Glance sets a rule that we restrict, our file has that rule with our
-    condition added to it. Otherwise, our file has the rule as we ship it.
+    If another policy file of Glance contains a rule that we restrict, our file contains that rule
+    with our condition. Otherwise, our file contains the rule as we ship it.
 
     :raises ConfigurationError: if a file that is read later would replace a rule of ours.
     """
@@ -266,8 +274,8 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the rules for our policy file: each name, and the rule with our condition.
 
-    :param shipped: the rules of this project, by name.
-    :param effective: the rules of the configured files, by name.
+    :param shipped: the rules that this project ships, by name.
+    :param effective: the rules in the configured files, by name.
     """
     for name, rule in shipped.items():
         present = effective.get(name)
@@ -275,7 +283,7 @@ def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterat
         if present is None:
             yield name, rule
         elif name.startswith(_OWN_RULE):
-            # The operator has written this rule, which needs no condition of ours.
+            # The operator has written this rule, and it needs no condition of ours.
             continue
         elif present.strip() in _EVERYBODY:
             yield name, condition
@@ -284,7 +292,7 @@ def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterat
 
 
 def _rules(path: pathlib.Path) -> dict[str, str]:
-    """Read the rules of a policy file; a missing file has no rules."""
+    """Read the rules of a policy file. A missing file has no rules."""
     if not path.is_file():
         return {}
     try:
@@ -297,7 +305,7 @@ def _rules(path: pathlib.Path) -> dict[str, str]:
 
 
 def _path(conf: IniFile, name: str) -> pathlib.Path:
-    """Return the path that an option names; a relative path starts at the directory of ``conf``."""
+    """Return the path that an option names. A relative path starts at the directory of ``conf``."""
     return conf.path.parent / name
 
 

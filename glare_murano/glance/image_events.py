@@ -2,7 +2,7 @@
 
 """Send notifications of changed packages, refused changes and imports.
 
-They name the user, unlike Glance's own notifications. An import ends after the response to its
+Unlike Glance's own notifications, they name the user. An import ends after the response to its
 request, so an audit of requests does not record the result of the import. This module sends the
 result as an event of CADF (DMTF DSP0262), the format of Keystone's filter ``audit``.
 """
@@ -56,7 +56,8 @@ def send_import(context: Any, image: ImageRow, refusal: str) -> None:
     """Send the audit record of an import.
 
     :param context: the context of the request that began the import.
-    :param refusal: why the import was refused; empty for an accepted package.
+    :param image: the image of the import.
+    :param refusal: why the import was refused; empty if the package was accepted.
     """
     initiator = resource.Resource(
         typeURI=cadftaxonomy.ACCOUNT_USER, id=context.user_id or cadftaxonomy.UNKNOWN

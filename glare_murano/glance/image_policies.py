@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policies for requests that read or change packages: Glance's own, and one for yanks."""
+"""Define policies for requests that read or change packages: Glance's own, and one for yanks."""
 
 from oslo_policy import policy
 
@@ -14,7 +14,7 @@ DEACTIVATE = "deactivate"
 REACTIVATE = "reactivate"
 YANK = "murano:yank"
 
-# The policies for requests that give an image data without an import.
+# The policies for requests that add data to an image without an import.
 DATA_POLICIES = (
     "upload_image",
     "add_image_location",
@@ -22,8 +22,8 @@ DATA_POLICIES = (
     "delete_image_location",
 )
 
-# The policy for yanks, which Glance does not have. Any member of the package's project may yank it,
-# even a public package.
+# The policy for yanks, which Glance itself does not have. Any member of the package's project may
+# yank the package, even a public one.
 YANK_RULE = policy.DocumentedRuleDefault(
     YANK,
     "rule:context_is_admin or (role:member and project_id:%(project_id)s)",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The log of refused imports, with one line for each.
+"""Log each refused import in one line.
 
 Glance logs a failed import at the level WARNING, with a traceback, and then each step that it
-reverts. So every mistake of a user would raise an alert. If the package of an import is refused,
-Glance's lines are left out: the import plug-in logs the reason at the level INFO.
+reverts. So each mistake of a user would cause an alert. If the package of an import is refused,
+this module suppresses Glance's lines. The import plug-in logs the reason at the level INFO.
 """
 
 import logging
@@ -18,7 +18,11 @@ _REVERTED = "REVERTED"
 
 
 class _RefusalFilter(logging.Filter):
-    """Leaves out the lines of refused imports; a thread runs one import at a time."""
+    """A log filter that suppresses Glance's lines about refused imports.
+
+    The filter stores for each thread whether its import was refused, since a thread runs one import
+    at a time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,5 +40,5 @@ _filter = _RefusalFilter()
 
 
 def install() -> None:
-    """Add the filter to Glance's logger, unless it has the filter."""
+    """Add the filter to Glance's logger, if the logger does not have it."""
     _LOGGER.addFilter(_filter)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The import plug-in ``murano_package``, which reads a package's archive before it is stored.
+"""Read a package's archive before Glance stores it, in the import plug-in ``murano_package``.
 
-Glance calls the plug-in for every import, between staging and storing. The plug-in ignores
-images that are not packages. It refuses an archive if the package breaks a rule. The image then
-returns to its state before the archive was staged, and its owner can try again. The property
+Glance calls the plug-in for every import, between staging and storing. The plug-in ignores images
+that are not packages. It refuses an archive if the package breaks a rule. The image then returns to
+its state before the archive was staged, and its owner can try again. The property
 ``murano_refusal`` and the message of Glance's task contain the reason.
 """
 
@@ -41,8 +41,8 @@ MAX_PROPERTIES = 60 * 1024
 _CHUNK_SIZE = 128 * 1024
 _FILE_URL = "file://"
 _FROM_STAGING = "glance-direct"
-# The suffix for the copy of a staged file. Glance cleans the staging area, and takes the part of a
-# file name before the first dot for the id of an image.
+# The suffix for the copy of a staged file. When Glance cleans the staging area, it reads the part
+# of a file name before the first dot as the id of an image.
 _SUFFIX = ".murano"
 _NOT_STORED = "Glance could not store the archive; see its log"
 
@@ -57,7 +57,7 @@ def get_flow(
     context: Any,
     **_: Any,
 ) -> linear_flow.Flow:
-    """Return the flow of tasks that Glance adds to an import; Glance calls this function.
+    """Return the flow of tasks that Glance adds to an import. Glance calls this function.
 
     :param action_wrapper: Glance's object that changes the image during its import.
     :param backend: the identifiers of the stores that receive the data.
@@ -87,10 +87,12 @@ class ReadPackage(task.Task):  # type: ignore[misc]
 
         The image is not read yet, since the import may still change its format.
 
+        :param name: the name of the task.
+        :param image_id: the id of the image.
         :param action_wrapper: Glance's object that changes the image during its import.
         :param stores: the identifiers of the stores that receive the data.
         :param is_staged: whether the owner has staged the data. If Glance has fetched the data
-            instead, Glance also removes the data when the import fails.
+            instead, Glance removes the data itself when the import fails.
         :param context: the context of the request that began the import.
         """
         super().__init__(name=name)
@@ -119,7 +121,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
             # All other properties that only the server writes come from an earlier archive, or from
-            # a mistake: delete them.
+            # a mistake, so they are deleted.
             others = images.of_server(image.properties) - properties.keys()
             internals.write_properties(self._image_id, properties, others)
         except InvalidPackage as error:
@@ -132,19 +134,20 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     def revert(self, result: Any, **_: Any) -> None:
         """Return the image to its state before the archive was staged.
 
-        Glance calls this method if this task or a later task fails, such as the storing of data.
+        Glance calls this method if this task fails, or a later task, such as the storing of the
+        data.
 
-        :param result: what ``execute`` has returned, or its failure.
+        :param result: the result of ``execute``, or its failure.
         """
         if self._staged is None:
             return
         try:
             if image_rows.find_image(self._image_id) is None:
                 # Glance has deleted the image and its staged file, but this task may have written
-                # the file again afterwards.
+                # the file again.
                 self._staged.unlink(missing_ok=True)
                 return
-            # If the lock is lost, another import may have begun.
+            # This fails if the lock was lost, since another import may have begun.
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
                 image = _find(self._image_id)
@@ -157,7 +160,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
                     action.remove_importing_stores(self._stores)
                     action.set_image_attribute(status=internals.QUEUED)
         except Exception:
-            # Glance must go on, and revert the tasks before this one as well.
+            # No error is raised, so that Glance also reverts the tasks before this one.
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
     def _audit(self, image: ImageRow, refusal: str = "") -> None:
@@ -178,7 +181,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
 def _find(image_id: str) -> ImageRow:
     """Return the image of an import.
 
-    :raises internals.ImportRefused: if the image was deleted meanwhile.
+    :raises internals.ImportRefused: if the image was deleted during the import.
     """
     image = image_rows.find_image(image_id)
     if image is None:
@@ -187,7 +190,10 @@ def _find(image_id: str) -> ImageRow:
 
 
 def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
-    """Delete the files that a killed import has left in the stores, unless the image has data."""
+    """Delete the files that a killed import has left in the stores, unless the image has data.
+
+    :param stores: the identifiers of the stores that receive the data.
+    """
     with internals.reading() as connection:
         has_data = image_rows.find_locations(connection, [image_id])
     if not has_data:
@@ -201,7 +207,7 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
     A request that is still staging data continues to write to the replaced file, not to the copy.
     So Glance stores exactly the data that this plug-in has read.
 
-    :returns: the open copy, and its SHA-256.
+    :returns: the open copy, and its SHA-256 digest in hexadecimal.
     :raises InvalidPackage: if the file is larger than an archive may be.
     """
     limits = archive_limits.limits(SETTINGS)
@@ -223,7 +229,7 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
 def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
     """Read the package in an archive, and return the properties of its image.
 
-    :param sha256: the digest of the archive.
+    :param sha256: the SHA-256 digest of the archive, in hexadecimal.
     :raises InvalidPackage: if the package breaks a rule, or belongs to another image.
     """
     owner, label, python = image.owner, f"image {image.id}", internals.python()
@@ -245,7 +251,7 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
 
 
 def _find_mismatches(contents: StoredContents, image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem if the image's name or id does not match the package's name and version."""
+    """Yield a problem if name or id of the image do not follow from the package."""
     if contents.fqn != image.name:
         message = (
             f"the package says {quoted(contents.fqn)}, but the image was created with "
@@ -288,9 +294,9 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem for each property of the owner that some databases take for one of ours.
+    """Yield a problem for each property of the owner that some databases confuse with one of ours.
 
-    :param properties: the properties that this project is about to write.
+    :param properties: the properties that this project will write.
     """
     folded = {_folded(name): name for name in properties}
     for name in internals.find_counted(image.properties) - folded.keys():
@@ -306,9 +312,9 @@ def _folded(name: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return a string in a form that every database can store.
+    """Convert a string to a form that every database can store.
 
-    Characters that cannot be stored are escaped, and a string that is too long is cut.
+    Characters that cannot be stored are escaped, and a string that is too long is cut off.
     """
     escaped = fields.UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], text)
     return escaped.encode()[:MAX_PROPERTIES].decode(errors="ignore")

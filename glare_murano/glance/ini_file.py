@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Edit INI files line by line, so that comments and the order of lines stay."""
+"""Edit INI files line by line, so that comments and the order of lines are preserved."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ _SECTION = re.compile(r"\[(.+)\]\s*$")
 
 
 class IniFile:
-    """A configuration file of oslo.config or Paste; a missing file is empty.
+    """A configuration file of oslo.config or Paste. A missing file is treated as empty.
 
     >>> conf = IniFile(pathlib.Path("/etc/glance/glance-api.conf"))
     >>> conf.set("paste_deploy", "flavor", "keystone")
@@ -37,18 +37,21 @@ class IniFile:
         return "\n".join(self._lines[ends[0] - 1 : ends[-1]])
 
     def options(self, section: str) -> dict[str, str]:
-        """Return the values of a section's options; if an option is repeated, the last counts."""
+        """Return the values of a section's options.
+
+        If an option is repeated, its last value is returned.
+        """
         return {
             name: " ".join([first, *(line.strip() for line in self._lines[start + 1 : end])])
             for start, end, name, first in self._found(section)
         }
 
     def get(self, section: str, option: str) -> str | None:
-        """Return the value of an option; None for a missing option."""
+        """Return the value of an option; None if the option is missing."""
         return self.options(section).get(option)
 
     def set(self, section: str, option: str, value: str) -> None:
-        """Set an option, and replace all lines that set it already."""
+        """Set an option. All lines that already set it are replaced."""
         found = [(start, end) for start, end, name, _ in self._found(section) if name == option]
         for start, end in reversed(found):
             del self._lines[start:end]
@@ -69,7 +72,11 @@ class IniFile:
         self._lines[start:start] = [*text.split("\n"), ""]
 
     def _found(self, section: str) -> Iterator[tuple[int, int, str, str]]:
-        """Yield the options of a section: first line, line after the last, name, first value."""
+        """Yield the options of a section.
+
+        :returns: for each option, the index of its first line, the index of the line after its last
+            line, its name, and the value in its first line.
+        """
         inside = False
         for start, line in enumerate(self._lines):
             if _SECTION.match(line):

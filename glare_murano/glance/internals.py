@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All uses of Glance's internals, and all changes to them.
+"""Use and change Glance's internals.
 
-They are in one module, so that a new release of Glance is checked in one place: the only stable
-interface that Glance has for plug-ins is the names of their arguments. This module writes
-properties through Glance's database layer, where no policy, quota or property protection applies.
-So the protections can forbid everybody to write these properties, even administrators.
+All uses and changes are in one module, so that a new release of Glance is checked in one place: the
+only stable interface that Glance has for plug-ins is the names of their arguments. This module
+writes properties through Glance's database layer, where no policy, quota or property protection
+applies. So the protections can forbid everybody to write these properties, even administrators.
 """
 
 import contextlib
@@ -56,12 +56,13 @@ UPLOADING = "uploading"
 # The status of an image whose data is being imported.
 IMPORTING = "importing"
 
-# The property that holds the task of a running import.
+# The property that contains the id of the task of a running import.
 _LOCK = "os_glance_import_task"
 # The property by which a request claims an image, to stage or import its data; see ``claimed``. No
 # API can write properties with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
-# The property of a package that a request deletes; see ``api/image_deletions.py``.
+# The property of a package that a request deletes; see ``image_removals`` and
+# ``image_rows.Deletion``.
 DELETION = "os_glance_murano_deletion"
 # Properties that exist only during a staging or an import.
 PROGRESS = (
@@ -72,7 +73,7 @@ PROGRESS = (
     "os_glance_stage_host",
 )
 
-# Attributes that follow from the data of an image.
+# Attributes that Glance computes from the data of an image.
 DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
 # Attributes from which the id of a package follows.
 _FIXED = ("name", "owner")
@@ -80,7 +81,7 @@ _FIXED = ("name", "owner")
 _GUARDED = ("visibility", "status")
 # Attributes that a save writes only if its request has changed them.
 _KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *DATA_ATTRIBUTES)
-# The status of a deleted image, or location, and of one whose data the scrubber deletes later.
+# The status of a deleted image or location, and the status if the scrubber deletes the data later.
 _DELETED, _PENDING_DELETE = "deleted", "pending_delete"
 
 _add_image = glance.db.ImageRepo.add
@@ -100,13 +101,13 @@ _protections_lock = threading.Lock()
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
 _locations = models.ImageLocation.__table__
-# The tables, besides that of images, that have rows of an image.
+# The tables, besides the table of images, that have rows of an image.
 _parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag.__table__)
 
 
 LOG = logging.getLogger(__name__)
 
-# Policies for an image -> the methods of Glance's policy class.
+# Policy for an image -> the method of Glance's policy class that checks it.
 _POLICY_METHODS = {
     image_policies.DEACTIVATE: "deactivate_image",
     image_policies.REACTIVATE: "reactivate_image",
@@ -114,10 +115,10 @@ _POLICY_METHODS = {
 # Roles that callers may have although no rule names them.
 _ROLES = {"admin", "manager", "member", "reader", "service"}
 
-# The names of the properties that the thread's running save of a package changes; see
+# The names of the properties that are changed by the save of a package that runs in the thread; see
 # ``_KeptProperties``.
 _saving = threading.local()
-# The thread's open session, whose transaction the functions of Glance join; see ``writing``.
+# The open session of the thread. Glance's functions join its transaction; see ``writing``.
 _joined = threading.local()
 
 # Another request has claimed the image; see ``claimed``.
@@ -127,13 +128,13 @@ InvalidProtections = exception.InvalidPropertyProtectionConfiguration
 
 
 class ImportRefused(exception.UploadException):  # type: ignore[misc]
-    """The refusal of an import; Glance shows its message to the owner as the task's message."""
+    """An import is refused. Glance shows the message to the owner as the message of the task."""
 
 
 def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
     """Return whether another process of Glance has an image's staged data.
 
-    Glance passes a request to import the image on to that process.
+    Glance passes on a request to import the image to that process.
 
     :param properties: the properties of the image.
     """
@@ -142,7 +143,7 @@ def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
 
 
 def find_counted(properties: Iterable[str]) -> frozenset[str]:
-    """Return the names of the properties that count for Glance's quota; Glance's own do not."""
+    """Return the names of the properties that Glance's quota counts, without Glance's own."""
     reserved = api_common.GLANCE_RESERVED_NS
     return frozenset(name for name in properties if not name.startswith(reserved))
 
@@ -150,6 +151,7 @@ def find_counted(properties: Iterable[str]) -> frozenset[str]:
 def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
     """Write properties of an image during its import, without a check of permissions.
 
+    :param values: the properties to write: name -> value.
     :param drop: the names of properties to delete.
     :raises glance.common.exception.Conflict: if the status of the image is not ``importing``.
     """
@@ -165,6 +167,8 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 def claimed(image_id: str) -> Iterator[None]:
     """Claim an image for a request to stage or import its data, until the ``with`` statement ends.
 
+    No other request can claim the image meanwhile.
+
     :raises Claimed: if another request has claimed the image.
     :raises RefusedRequest: if another request has deleted the image.
     """
@@ -173,7 +177,7 @@ def claimed(image_id: str) -> Iterator[None]:
     try:
         retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
     except db_exception.DBReferenceError as error:
-        # A deleted draft leaves no row.
+        # The image has no row, since it was a draft and was deleted.
         raise not_found(f"No image found with ID {image_id}") from error
     try:
         yield
@@ -198,14 +202,14 @@ def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | Non
 
 
 def routed_path(path: str) -> str:
-    """Return the path of a request as Glance's router reads it: without a newline at the end."""
+    """Return the path of a request as Glance's router reads it, without a line break at its end."""
     return path.removesuffix("\n")
 
 
 def routed_method(request: webob.Request) -> str:
     """Return the method of a request as Glance's router reads it.
 
-    The router takes the method from the parameter ``_method`` in the URL. If the URL has no such
+    The router reads the method from the parameter ``_method`` in the URL. If the URL has no such
     parameter, the router looks for it in the body of an HTML form. The same body can be read as a
     form and as JSON.
     """
@@ -217,20 +221,23 @@ def routed_method(request: webob.Request) -> str:
 
 
 def _sent_values(request: webob.Request) -> Mapping[str, Any]:
-    """Return the parameters, of the URL or a form, in which Glance's router finds ``_method``."""
+    """Return the parameters in which Glance's router looks for ``_method``.
+
+    They come from the URL or from an HTML form.
+    """
     values: Mapping[str, Any] = {}
-    # The router looks for the name as written, before any decoding.
+    # The router looks for the name in the query as written, before it decodes the query.
     if "_method" in request.query_string:
         values = request.GET
     elif request.method == "POST" and is_form_post(request.environ):
         values = request.POST
-        # The body can be read again.
+        # Without this call, the body could not be read again.
         request.make_body_seekable()
     return values
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:
-    """Return whether a caller can see an image, and may change it by Glance's policies."""
+    """Return whether the caller sees an image, and may change it by Glance's policies."""
     gateways = gateway.Gateway(policy_enforcer=request_context.policy_enforcer)
     try:
         image = gateways.get_repo(request_context).get(image_id)
@@ -289,16 +296,18 @@ class ImagesBusy(Exception):
 
 
 def keep_properties_through_saves(names: Collection[str]) -> None:
-    """Make Glance leave the named properties alone when it saves an image.
+    """Make Glance leave the named properties unchanged when it saves an image.
 
-    Glance reads all properties of an image, and later writes all of them back. Without this
-    change, a property that another request has changed in between would get its old value again.
+    Glance reads all properties of an image, and later writes all of them back. Without this change,
+    a property that another request has changed in between would get its old value again.
+
+    :param names: the names of the properties.
     """
     glance.db.IMAGE_ATOMIC_PROPS = _KeptProperties({*glance.db.IMAGE_ATOMIC_PROPS, *names})
 
 
 class _KeptProperties(frozenset[str]):
-    """The names of the properties that Glance leaves alone when it saves an image.
+    """The names of the properties that Glance leaves unchanged when it saves an image.
 
     While Glance saves a package, the set also contains every property that the request has not
     changed. So a save of one property does not undo another request's change of another property.
@@ -312,17 +321,17 @@ class _KeptProperties(frozenset[str]):
 def _refused(request_context: Any, refusal: RefusedRequest) -> exception.Forbidden:
     """Return an error for Glance, and store the refusal in the request's context.
 
-    ``find_refusal`` reads it there.
+    ``find_refusal`` returns the stored refusal.
     """
     request_context.murano_refusal = refusal
     return exception.Forbidden(str(refusal))
 
 
 def find_refusal(request_context: Any) -> RefusedRequest | None:
-    """Return the refusal that this module has stored in a request's context; None without one.
+    """Return the refusal that this module has stored in a request's context; None if there is none.
 
-    Glance would answer an error of its database layer with a web page, so a filter answers with
-    the refusal instead.
+    Glance would answer an error of its database layer with HTML. So a filter answers with the
+    refusal instead.
     """
     refusal: RefusedRequest | None = getattr(request_context, "murano_refusal", None)
     return refusal
@@ -349,7 +358,7 @@ def unchanged(request_context: Any) -> str:
 
 
 class _ImageValues(dict[str, Any]):
-    """The values of an image that are saved; any other value, if Glance reads it, is None."""
+    """The values of an image that are saved. If Glance reads any other value, it gets None."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -358,22 +367,22 @@ class _ImageValues(dict[str, Any]):
 def _comparable(image: Any) -> dict[str, Any]:
     """Return the values of the attributes in ``_KEPT``, to compare them with later values.
 
-    Locations are copied, since Glance changes them in place. Their URLs are plain: encrypted URLs
-    cannot be compared, since encrypting a URL twice gives two strings.
+    Locations are copied, since Glance changes them in place. Their URLs are not encrypted:
+    encrypting a URL twice gives two strings, so encrypted URLs cannot be compared.
     """
     kept = {name: getattr(image, name) for name in _KEPT}
     return {**kept, "locations": [dict(location) for location in image.locations]}
 
 
 def _remember(image: Any) -> None:
-    """Store the present attributes and properties of an image in it, to find later changes."""
+    """Store the attributes and properties of an image in the image, to find later changes."""
     base = getattr(image, "base", image)
     base.loaded_values = _comparable(image)
     base.loaded_properties = _properties_of(image)
 
 
 def _properties_of(image: Any) -> dict[str, str]:
-    # Glance's mapping itself yields no names.
+    # Iterating over Glance's mapping yields no names.
     return {name: image.extra_properties[name] for name in image.extra_properties.keys()}  # noqa: SIM118
 
 
@@ -386,9 +395,9 @@ def _changed_properties(image: Any) -> set[str] | None:
     return {name for name in {*loaded, *now} if loaded.get(name) != now.get(name)}
 
 
-# A guard takes the context of a request, the id of a package, its changes, and a function that
-# writes the changes. It calls the function in a transaction that has checked the changes, or not at
-# all.
+# A guard is a function that takes the context of a request, the id of a package, its changes, and a
+# function that writes the changes. It checks the changes in a transaction, and then calls the
+# function or refuses the changes.
 _Write = Callable[[], None]
 GuardSave = Callable[[Any, str, Mapping[str, Any], _Write], None]
 GuardMember = Callable[[Any, str, str, str, _Write], None]
@@ -397,12 +406,12 @@ GuardMember = Callable[[Any, str, str, str, _Write], None]
 def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> None:
     """Make Glance save an attribute of a package only if the request has changed the attribute.
 
-    Glance itself writes back all values that it has read before. So a package could lose its
-    visibility, or the status and the data that an import has given it meanwhile.
+    Glance itself writes back all values that it has read. So a package could lose its visibility,
+    or the status and the data that an import has given it after the values were read.
 
-    A saved image neither gets nor loses the container format of packages. If data was stored
-    meanwhile, the image would become a package with unchecked data. A package keeps its name and
-    owner, since its id follows from them.
+    A save can neither add nor remove the container format of packages. If data was stored in
+    between, the image would become a package with unchecked data. A save cannot change the name or
+    the owner of a package, since its id follows from them.
 
     :param container_format: the container format of packages; other images are saved as before.
     :param guard: a function that checks and writes a save that activates or deactivates a package,
@@ -417,7 +426,7 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
 
     def values_of(repository: Any, image: Any) -> dict[str, Any]:
         values: dict[str, Any] = _values_of_image(repository, image)
-        # A new image was not loaded. Any other image may be wrapped in a proxy.
+        # A new image has no loaded values. Any other image may be wrapped in a proxy.
         loaded = getattr(getattr(image, "base", image), "loaded_values", {})
         formats = {image.container_format, loaded.get("container_format", image.container_format)}
         if container_format not in formats:
@@ -452,7 +461,7 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
             _guard(repository.context, guarding, write)
         else:
             write()
-        # The same image may be saved again: then only later changes are written.
+        # The same image may be saved again. Then only later changes are written.
         _remember(image)
 
     glance.db.ImageRepo._format_image_from_db = load
@@ -461,7 +470,7 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
 
 
 def _guarded_changes(image: Any) -> dict[str, Any]:
-    """Return those changed attributes of a package for which the guard must be called.
+    """Return the changed attributes of a package for which the guard must be called.
 
     These are the visibility, and the status of a package that is activated or deactivated.
     """
@@ -470,20 +479,20 @@ def _guarded_changes(image: Any) -> dict[str, Any]:
     changes = {name: value for name, value in now.items() if value != loaded[name]}
     statuses = {loaded.get("status"), image.status}
     if statuses != {images.ACTIVE, images.DEACTIVATED}:
-        # All other changes are those of an import or a deletion.
+        # An import or a deletion makes all other changes of the status.
         changes.pop("status", None)
     return changes
 
 
 def _guard(request_context: Any, guard: Callable[[_Write], None], write: _Write) -> None:
-    """Call a guard with a function that writes a change; turn its refusal into Glance's error.
+    """Call a guard with a function that writes a change. A refusal is raised as Glance's error.
 
     :raises glance.common.exception.Forbidden: if the change is refused.
     """
     try:
         guard(write)
     except (ImagesBusy, exception.Conflict) as error:
-        # Glance itself would answer 500 if the image has another status by now.
+        # Glance itself would answer with 500 if the status of the image was changed in between.
         raise _refused(request_context, conflict(BUSY)) from error
     except RefusedRequest as refusal:
         raise _refused(request_context, refusal) from refusal
@@ -521,9 +530,9 @@ def guard_members(container_format: str, guard: GuardMember) -> None:
 def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]], None]) -> None:
     """Make Glance check each new image before any request or task adds it to the database.
 
-    :param check: a function that takes Glance's context, the attributes of
-        ``glance.domain.Image``, and the properties. It raises ``RefusedRequest`` to refuse the
-        image; the answer then has the status 403 and the message.
+    :param check: a function that takes Glance's context, the attributes of ``glance.domain.Image``,
+        and the properties. It raises ``RefusedRequest`` to refuse the image. The response then has
+        the status 403 and the message.
     """
 
     def add(repository: Any, image: Any) -> None:
@@ -542,7 +551,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 def hide_markers() -> None:
     """Make Glance treat a hidden image that is the marker of a list like a missing image.
 
-    Glance itself answers 403 for a hidden image, which reveals to anybody that the image exists.
+    Glance itself answers with 403 for a hidden image, which reveals that the image exists.
     """
 
     def list_after(repository: Any, marker: str | None = None, **options: Any) -> Any:
@@ -574,15 +583,15 @@ def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
 def remove_drafts_for_good(
     container_format: str, was_published: Callable[[Iterable[tuple[str, str]]], bool]
 ) -> None:
-    """Make Glance remove a package in one transaction, and remove the rows of a draft as well.
+    """Make Glance remove a package in one transaction, and also remove the rows of a draft.
 
     Glance itself needs two transactions. A process that is killed between them would leave an image
     that can be neither used nor deleted. Glance also keeps the row of every deleted image, so the
     version of a deleted draft could not be published.
 
     :param container_format: the container format of packages; other images are removed as before.
-    :param was_published: a function that returns whether a package with these properties was ever
-        published.
+    :param was_published: a function that takes the names and values of a package's properties, and
+        returns whether the package was ever published.
     """
 
     def remove(repository: Any, image: Any) -> None:
@@ -599,11 +608,12 @@ def remove_drafts_for_good(
 def guard_deletions(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
     """Make Glance refuse to delete a release that is still in the catalogue.
 
-    The filter takes a release out of the catalogue before Glance deletes it, except for a request
-    that Glance refuses, such as the deletion of a protected image. Another request may remove the
-    protection between both. Glance itself checks the protection only here.
+    The filter makes a release a draft before Glance deletes it. It does not do so for a request
+    that Glance refuses, such as the deletion of a protected image. But another request may remove
+    the protection before Glance itself checks it, which Glance does only here.
 
-    :param is_release: a function that returns whether an image with these properties is a release.
+    :param is_release: a function that takes the properties of an image, and returns whether the
+        image is a release.
     """
 
     def delete(image: Any) -> None:
@@ -628,7 +638,7 @@ def _remove_package(
 
 
 def _lock_rows(connection: Connection, image_id: str) -> list[tuple[str, str]]:
-    """Lock all rows of an image, and return its properties, including deleted properties.
+    """Lock all rows of an image, and return its properties, including deleted ones.
 
     An import adds and deletes properties in other transactions. Glance fails to delete an image if
     a property that it has read is missing by then.
@@ -669,7 +679,8 @@ def read_protections_in_turn() -> None:
     """Make the threads of Glance's process read the file of property protections one by one.
 
     Glance reads the file for each request, into an object that all threads share. If two threads
-    read at once, one of them may find half of the rules, and its request ends with 500 or 403.
+    read it at the same time, one of them may find half of the rules. Then its request ends with 500
+    or 403.
     """
     property_utils.PropertyRules._load_rules = _load_protections_alone
 
@@ -684,16 +695,17 @@ def reading() -> Iterator[Connection]:
     """Open a transaction on a snapshot of Glance's database."""
     with database_api.session_for_read() as session:
         is_postgresql = session.get_bind().dialect.name == "postgresql"
-        # The other databases give a snapshot by default.
+        # Transactions of the other databases use a snapshot by default.
         options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
         yield session.connection(execution_options=options)
 
 
 @contextlib.contextmanager
 def writing() -> Iterator[Connection]:
-    """Open a transaction to change Glance's database; an error rolls the changes back.
+    """Open a transaction to change Glance's database. After an error, roll it back.
 
-    If this thread calls functions of Glance's database layer meanwhile, they join the transaction.
+    Functions of Glance's database layer that this thread calls in the ``with`` statement join the
+    transaction.
     """
     with database_api.session_for_write() as session:
         _joined.session = session
@@ -706,8 +718,8 @@ def writing() -> Iterator[Connection]:
 def log_lost_tasks() -> None:
     """Make Glance log each error that ends a task.
 
-    Glance runs tasks in threads, and loses an error that occurs outside of the task's flow. For
-    example, SQLite may be locked when Glance marks a task as begun.
+    Glance runs tasks in threads, and does not report an error that occurs outside the flow of a
+    task. For example, SQLite may be locked when Glance marks a task as begun.
     """
 
     def run(task: Any, executor: Any) -> None:
@@ -721,11 +733,11 @@ def log_lost_tasks() -> None:
 
 
 def repeat_whole_transactions() -> None:
-    """Keep Glance's database functions from repeating only their part of a joined transaction.
+    """Prevent Glance's database functions from repeating only a part of a transaction.
 
-    After a deadlock, the database rolls back the whole transaction, and releases its locks.
-    Glance's function that has failed would repeat only its own statements. ``retry`` repeats the
-    whole transaction instead.
+    The functions join the transaction of ``writing``. After a deadlock, the database rolls back the
+    whole transaction, and releases its locks. Then the function that has failed would repeat only
+    its own statements. ``retry`` repeats the whole transaction instead.
     """
     for name in ("image_update", "image_destroy"):
         setattr(database_api, name, _repeated_alone(getattr(database_api, name)))
@@ -741,7 +753,10 @@ def _repeated_alone(function: Any) -> Any:
 
 
 def notify(image_ids: Iterable[str]) -> None:
-    """Send Glance's notification for changed images, as Glance does after its own changes."""
+    """Send Glance's notification for changed images, as Glance does after its own changes.
+
+    :param image_ids: the ids of the images.
+    """
     # Making the notifier registers the option ``driver``.
     sender = _notifier()
     if not cfg.CONF.oslo_messaging_notifications.driver:
@@ -749,7 +764,7 @@ def notify(image_ids: Iterable[str]) -> None:
     repository = glance.db.ImageRepo(context.get_admin_context(), glance.db.get_api())
     proxy = notifier.ImageRepoProxy(repository, repository.context, sender)
     for image_id in image_ids:
-        # Another request may have deleted the image meanwhile.
+        # Another request may have deleted the image by now.
         with contextlib.suppress(exception.NotFound):
             proxy.send_notification("image.update", repository.get(image_id))
 
@@ -758,6 +773,7 @@ def send(event_type: str, payload: Mapping[str, Any]) -> None:
     """Send a notification of this project, unless ``disabled_notifications`` lists its type.
 
     :param event_type: the type of the notification, such as ``package.yank``.
+    :param payload: the content of the notification.
     """
     sender = _notifier()
     if cfg.CONF.oslo_messaging_notifications.driver:
@@ -766,15 +782,17 @@ def send(event_type: str, payload: Mapping[str, Any]) -> None:
 
 @functools.cache
 def _notifier() -> Any:
-    # Each notifier has connections of its own.
+    # One notifier is enough, and each has its own connections.
     return notifier.Notifier()
 
 
 def retry(function: Callable[[], Result]) -> Result:
-    """Call a function; repeat the call, for some seconds, while other transactions are in its way.
+    """Call a function, and repeat the call while other transactions block it.
+
+    The call is repeated for some seconds.
 
     :returns: the result of the function.
-    :raises ImagesBusy: if other transactions are still in the way.
+    :raises ImagesBusy: if other transactions still block the last call.
     """
     return retries.while_busy(ImagesBusy)(function)()
 
@@ -810,7 +828,7 @@ def protection_file() -> str:
 
 
 def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Find callers whom the property protections allow to write properties.
+    """Find callers that the property protections permit to write properties.
 
     :param names: the names of the properties.
     :returns: for each permission, the caller's roles, the action (``create``, ``update`` or
@@ -834,7 +852,7 @@ def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str
 
     :param rules: the names of the rules to evaluate.
     :param container_format: the container format of the image.
-    :returns: the name of each such rule -> the roles of a caller whom the rule permits the change.
+    :returns: the name of each such rule -> the roles of a caller to whom it permits the change.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()
@@ -878,6 +896,7 @@ def may(
 
     :param action: a constant of ``image_policies``.
     :param attributes: the values of the attributes of ``glance.domain.Image``.
+    :param properties: the properties of the image.
     """
     image = domain.Image(extra_properties=dict(properties), **attributes)
     policy = _policy(request_context, image)
@@ -890,7 +909,8 @@ def may(
 
 def _may_yank(request_context: Any, policy: Any) -> bool:
     enforcer = policy.enforcer
-    # Each pipeline has an enforcer of its own, which threads share.
+    # Each pipeline has its own enforcer, which threads share, so the rule may already be
+    # registered.
     with contextlib.suppress(oslo_policy.DuplicatePolicyError):
         enforcer.register_default(image_policies.YANK_RULE)
     return bool(enforcer.check(request_context, image_policies.YANK, policy._target))
@@ -902,7 +922,7 @@ def _policy(request_context: Any, target: Any) -> Any:
 
 
 def load(request_context: Any, url: str, store: str | None) -> Iterator[bytes]:
-    """Yield the data of an image.
+    """Yield the data of an image in pieces.
 
     :param url: the URL of the image's location, from the database.
     :param store: the name of the image's store, if there are several stores.
@@ -915,6 +935,6 @@ def load(request_context: Any, url: str, store: str | None) -> Iterator[bytes]:
 
 
 def _plain_url(url: str) -> str:
-    """Return the plain URL of a location, whose URL in the database may be encrypted."""
+    """Return the URL of a location without encryption. The URL in the database may be encrypted."""
     key = cfg.CONF.metadata_encryption_key
     return str(crypt.urlsafe_decrypt(key, url)) if key else url

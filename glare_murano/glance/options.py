@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options of this project in Glance's configuration: the group ``[murano_packages]``."""
+"""Define the options of this project in Glance's configuration: the group ``[murano_packages]``."""
 
 from typing import Any
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check that Glance's settings protect packages; if a setting is missing, Glance does not start.
+"""Check that Glance's configuration protects packages.
 
-Without such a setting, Glance would serve unchecked data as a package. The operator may write
-policy rules in any form, since the check evaluates them for callers with every role.
+If a setting is missing, Glance does not start: it would serve unchecked data as a package. The
+operator may write policy rules in any form, since the check evaluates them for callers with every
+role.
 
-``glare-murano-glance-status upgrade check`` also reports what does not keep Glance from starting.
+``glare-murano-glance-status upgrade check`` also reports findings that do not prevent the start.
 """
 
 import functools
@@ -22,17 +23,19 @@ from glare_murano.glance.configuration import ETC, PLUGIN
 from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements, silent_database
 
 _GUARD = f"not '{images.CONTAINER_FORMAT}':%(container_format)s"
-# Some databases ignore the case of property names.
+# Names in upper case are checked as well, since some databases ignore the case of property names.
 _PROTECTED = (*sorted(images.PROPERTIES), *map(str.upper, sorted(images.PROPERTIES)))
 _PLUGINS = "[image_import_opts] image_import_plugins"
 
 
 @functools.cache
 def check() -> None:
-    """Check that Glance's settings protect packages; each filter calls this when it is created.
+    """Check that Glance's configuration protects packages.
+
+    Each filter calls this when it is created.
 
     :raises RuntimeError: if settings are missing. The message lists them, and says what to write.
-        The error keeps Glance from starting.
+        Then Glance does not start.
     """
     problems = [finding.message for find in START_CHECKS.values() for finding in find()]
     if problems:
@@ -101,7 +104,10 @@ def _find_policies() -> Iterator[Finding]:
 
 
 def _find_interpreter() -> Iterator[Finding]:
-    """Find that archives cannot be read, as in uWSGI, which Python takes for its interpreter."""
+    """Check that the Python interpreter for child processes can be run.
+
+    Under uWSGI, Python reports uWSGI as its interpreter, which cannot read archives.
+    """
     path = internals.python()
     if not pathlib.Path(path).name.startswith("python") or not os.access(path, os.X_OK):
         yield Finding(
@@ -139,7 +145,7 @@ def _find_missing_index() -> Iterator[Finding]:
         with internals.reading() as connection:
             indexes = sa.inspect(connection).get_indexes("images")
     except Exception as error:
-        # A database can fail in many ways, which oslo.db does not all know.
+        # Every error is handled, since oslo.db does not know all errors of databases.
         yield silent_database(error)
         return
     if not any(index["column_names"][:2] == columns for index in indexes):
@@ -150,7 +156,7 @@ def _find_missing_index() -> Iterator[Finding]:
         )
 
 
-# Errors keep Glance from starting.
+# If one of these checks finds an error, Glance does not start.
 START_CHECKS: Mapping[str, Check] = {
     "Container formats": _find_formats,
     "Import plug-ins": _find_plugins,

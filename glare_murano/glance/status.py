@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-glance-status``: check the settings of a Glance with packages."""
+"""Run ``glare-murano-glance-status``, which checks the configuration of a Glance with packages."""
 
 import os
 import pathlib
@@ -10,8 +10,8 @@ import sys
 def main() -> int:
     """Run ``upgrade check``.
 
-    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if Glance would not start;
-        1 if Glance is not installed.
+    :returns: the exit code: 0 if no check has a finding, 1 after a warning or if Glance is not
+        installed, 2 if Glance would not start.
     """
     try:
         from oslo_config import cfg
@@ -28,7 +28,7 @@ def main() -> int:
         return 1
     command = UpgradeCheck("Packages in Glance", start_checks.UPGRADE_CHECKS)
     directory = pathlib.Path(os.environ.get("OS_GLANCE_CONFIG_DIR", "/etc/glance").strip())
-    # The files that Glance reads, in its order.
+    # The files that Glance reads, in the same order.
     paths = [directory / name for name in ("glance-image-import.conf", "glance-api.conf")]
     files = [str(path) for path in paths if path.exists()]
     return upgradecheck.main(cfg.CONF, "glance", command, sys.argv[1:], files)

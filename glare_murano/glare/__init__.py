@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano packages in Glare: the artifact type, its API, and tools for operators."""
+"""Store Murano packages in Glare: the artifact type, its API, and tools for operators."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands ``glare-murano-server``, ``glare-murano-manage`` and ``glare-murano-status``."""
+"""Run ``glare-murano-server``, ``glare-murano-manage`` and ``glare-murano-status``."""
 
 import importlib
 import sys
@@ -27,7 +27,7 @@ def manage() -> int:
 
 
 def status() -> int:
-    """Run ``glare-murano-status``, which checks the settings of Glare.
+    """Run ``glare-murano-status``, which checks the configuration of Glare.
 
     :returns: the exit code, 1 if Glare is not installed.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The Glare artifact type ``murano``: a package with the contents of its manifest.
+"""Define the Glare artifact type ``murano``: a package with the contents of its manifest.
 
-A client creates the artifact with a name (the FQN) and a version, uploads the
-archive, and activates the artifact. The server reads all other fields from the
-archive. Glare's option ``custom_artifact_types_modules`` names this module.
+A client creates the artifact with a name (the FQN) and a version, uploads the archive, and
+activates the artifact. The server reads all other fields from the archive. Glare's option
+``custom_artifact_types_modules`` names this module.
 """
 
 from typing import Any, Self, cast
@@ -92,9 +92,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def get_max_blob_size(cls, field_name: str) -> int:
-        """Return the largest size of an uploaded archive in bytes.
+        """Return the largest size of an uploaded archive, in bytes.
 
-        Glare calls this method, and may have a quota that is smaller.
+        Glare calls this method. A quota in Glare may be smaller.
         """
         return uploads.limits().archive_size
 
@@ -102,7 +102,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact; cancel its upload if the upload has expired.
+        """Return an artifact, after cancelling its upload if the upload has expired.
 
         :raises glare.common.exception.Conflict: if the request starts an upload to the artifact
             while another upload is running.
@@ -110,11 +110,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         request_state.check_filtered(context)
         state = request_state.of(context)
         if state.begun:
-            # Glare reads the artifact again before it saves the archive, but uses only the class.
+            # Glare reads the artifact again before it saves the archive, but uses only its class.
             return state.begun
         af: Artifact = super().show(context, artifact_id, get_any_artifact)
         if af.archive and af.archive["status"] == "saving":
-            # Some databases ignore case in the id of a request.
+            # The id of the artifact is used, since some databases ignore the case of the id in a
+            # request.
             uploads.expire(timeutils.utcnow(), af.id)
             af = super().show(context, artifact_id, get_any_artifact)
             if state.is_upload:
@@ -127,11 +128,11 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Any:
         """List artifacts.
 
-        Glare calls this method or ``show`` for every request. For a request that creates an
-        artifact, Glare gives no limit, and needs only the number of artifacts.
+        Glare calls this method or ``show`` for every request. When a request creates an artifact,
+        Glare calls this method without a limit, and needs only the number of artifacts.
 
         :raises glare.common.exception.BadRequest: if a page after the first is sorted by
-            ``activated_at``, which drafts lack.
+            ``activated_at``, which drafts do not have.
         """
         request_state.check_filtered(context)
         if limit is None:
@@ -145,7 +146,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _count(cls, context: RequestContext, filters: Any) -> int:
-        """Return how many artifacts of the type match filters, without reading them."""
+        """Return the number of artifacts that match filters, without reading the artifacts."""
         combiner = cls.DEFAULT_QUERY_COMBINER
         parsed = [
             *cls._parse_filter_values(filters),
@@ -173,7 +174,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @transactions.retry
     def _save(self, context: RequestContext, before: Self) -> dict[str, Any]:
-        """Save a patch in a transaction that locks packages and checks the change first.
+        """Save a patch in a transaction that first locks packages and checks the change.
 
         :param before: the artifact before the patch.
         """
@@ -200,20 +201,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         budget = budgets.of_look_ups(SETTINGS)
         database = GlareDatabase(connection, Viewer(None, False), budget)
         found = database.find_requirements([self.id])
-        # MariaDB keeps whole seconds, in which another archive may have been uploaded.
+        # MariaDB stores times in whole seconds, so another archive may have the same time.
         is_same = found.get(self.id, {}) == before.requirements
         if (row.status, row.visibility, row.updated_at) != state or not is_same:
             raise transactions.changed(row)
 
     def to_notification(self) -> dict[str, Any]:
-        """Return the content of a notification, with the user of the request."""
+        """Return the content of a notification, with the user who has sent the request."""
         return {**super().to_notification(), "initiator": notifications.initiator(self._context)}
 
     @classmethod
     def delete(cls, context: RequestContext, af: Artifact) -> dict[str, Any]:
         """Delete an artifact and its blobs.
 
-        :returns: an empty mapping of blobs, so that Glare deletes nothing itself.
+        :returns: an empty mapping of blobs, so that Glare itself deletes nothing.
         :raises glare.common.exception.Conflict: if another request has changed the artifact's state
             or visibility, or if only this package satisfies requirements of active packages.
         """
@@ -233,11 +234,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def update_blob(
         cls, context: RequestContext, af_id: str, field_name: str, values: dict[str, Any] | None
     ) -> Artifact | None:
-        """Begin, save or roll back the upload of an archive, as ``values`` says.
+        """Begin, save or roll back the upload of an archive, depending on ``values``.
 
         Glare calls this method before and after it stores the data.
 
-        :param values: the metadata of the archive; None to roll the upload back.
+        :param values: the metadata of the archive; None to roll back the upload.
+        :returns: the artifact; None after a rollback.
         :raises glare.common.exception.Forbidden: for any other blob than the archive.
         """
         if field_name != table.ARCHIVE:
@@ -254,7 +256,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         if request_state.upload_of(context).is_stored:
             saved = request_state.upload_of(context).save(context)
         else:
-            # Glare reports the reason itself.
+            # Glare itself reports the reason for the rollback.
             request_state.upload_of(context).roll_back(context)
             return None
         return cast(Artifact, cls.init_artifact(context, saved))
@@ -284,8 +286,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def obj_changes_to_primitive(self) -> dict[str, Any]:
         """Return the changed fields, with None for an empty ``yanked``.
 
-        Glare saves no row for None, so a filter finds packages that are not yanked by the missing
-        row.
+        Glare saves no row for None. So a filter can find the packages that are not yanked: they
+        have no row for this field.
         """
         changes: dict[str, Any] = super().obj_changes_to_primitive()
         if changes.get("yanked") == "":
@@ -308,13 +310,16 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names of a package, and that no upload is running; ``save`` checks the rest."""
+        """Check the names of a package, and that no upload is running.
+
+        ``save`` makes the other checks.
+        """
         lifecycle_checks.check_names(context, af)
         uploads.check_idle(af)
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names of a package again; ``save`` checks the rest."""
+        """Check the names of a package again. ``save`` makes the other checks."""
         lifecycle_checks.check_names(context, af)
 
     pre_publish_hook = pre_reactivate_hook
@@ -326,7 +331,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Read and check an uploaded archive.
 
         :param fd: the body of the request.
-        :returns: the archive, which Glare stores.
+        :returns: the archive, which Glare then stores.
         :raises glare.common.exception.GlareException: if the archive is refused.
         """
         try:
@@ -334,7 +339,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         except exception.GlareException:
             raise
         except Exception as error:
-            # Glare would answer 400, as if the archive were wrong.
+            # Glare would answer any other error with 400, as if the archive were wrong.
             raise exception.GlareException(
                 "the archive could not be read; see Glare's log"
             ) from error

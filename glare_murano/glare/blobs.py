@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions to save and delete blobs in Glare's stores, and to find orphans.
+"""Save and delete blobs in Glare's stores, and find orphans.
 
 An orphan is a blob in a store that has no row in Glare's database.
 """
@@ -29,22 +29,23 @@ from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
 
-# Glare names all blobs by UUIDs; a store may add a suffix.
+# The names of all of Glare's blobs are UUIDs; a store may add a suffix.
 _BLOB_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# The clocks of the stores may differ from those of the servers.
+# The largest difference between the clocks of the stores and of the servers.
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-# The defaults of glance_store. Glance stores its images there, if it uses the same defaults.
+# The defaults of glance_store. Glance may use them for its images.
 _GLANCE_DIRECTORY, _GLANCE_CONTAINER = "/var/lib/glance/images", "glance"
 
 
 class StoreError(GlareMuranoError):
-    """The orphans in a store cannot be found; the message has a single line."""
+    """The search for orphans is impossible; the message has one line."""
 
 
 class StoredBlob(NamedTuple):
     """An object in a store.
 
-    :ivar id: the id of the blob to which the object belongs; a large blob has several objects.
+    :ivar id: the id of the blob to which the object belongs. A large blob has several objects.
+    :ivar url: the URL of the object in the store.
     :ivar size: the size of the object in bytes.
     :ivar modified: when the object was written, in UTC.
     """
@@ -77,7 +78,7 @@ def delete(context: RequestContext, urls: Iterable[str]) -> int:
     """Delete blobs from their stores, and log failures.
 
     :param urls: the URLs of blobs that have no row in the database.
-    :returns: how many blobs could not be deleted.
+    :returns: the number of blobs that could not be deleted.
     """
     failed = 0
     for url in urls:
@@ -101,7 +102,7 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
         counts as running.
     :returns: the orphans, and the number of further blobs without rows, which may belong to running
         uploads.
-    :raises StoreError: if a store cannot be listed or may have Glance's images, or if the
+    :raises StoreError: if a store cannot be listed, or may contain Glance's images, or if the
         database is empty.
     """
     stored = [blob for lister in _listers() for blob in lister()]
@@ -117,7 +118,7 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return the time since which running uploads, of any artifact type, may have stored blobs."""
+    """Return the time after which running uploads, of any artifact type, may have stored blobs."""
     created = (
         row.created_at
         for row in glare_database.find_uploads(connection)
@@ -156,7 +157,7 @@ def _list_files() -> Iterator[StoredBlob]:
 
 
 def _list_objects() -> Iterator[StoredBlob]:
-    """Yield the objects in Swift's container; a large blob has several objects."""
+    """Yield the objects in Swift's container. A large blob has several objects."""
     options = cfg.CONF.glance_store
     if options.swift_store_multi_tenant or options.swift_store_multiple_containers_seed:
         raise StoreError("several containers of Swift cannot be listed, but only a single one")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The declarations of the artifact's fields, with the limits of Glare's database.
+"""Declare the artifact's fields, with the limits of Glare's database.
 
-Subclasses of Glare's field classes correct them for current libraries.
+Subclasses of Glare's field classes correct these classes for current libraries.
 """
 
 import json
@@ -20,11 +20,11 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.package.errors import quoted
 
-# The most characters of a version. The name of Glare's lock contains the version and the name of
-# the package; see ``fields.MAX_NAME``.
+# The largest number of characters in a version. The name of Glare's lock contains the version and
+# the name of the package; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
-# Glare stores each number of a version in 16 bits, and sorts the numbers of a
-# pre-release by six digits.
+# Glare stores each number of a version in 16 bits, and sorts the numbers in a pre-release by six
+# digits.
 _MAX_COMPONENT = 2**16 - 1
 _MAX_PRERELEASE_DIGITS = 6
 
@@ -35,7 +35,10 @@ _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_S
 
 
 class _Element(ovo_fields.String):
-    """A string in a list or dict; Glare's parser of filters calls ``coerce`` on the class."""
+    """A string in a list or dict.
+
+    ``coerce`` is a static method, since Glare's parser of filters calls it on the class.
+    """
 
     @staticmethod
     def coerce(obj: Any, attr: str, value: Any) -> str:
@@ -47,7 +50,7 @@ class _Element(ovo_fields.String):
 class _Distinct(validators.Unique):  # type: ignore[misc]
     """A validator that removes duplicates from a list.
 
-    With duplicates, a filter by the value would list the artifact twice.
+    With duplicates, a filter by the value would return the artifact twice.
     """
 
     def __call__(self, value: Any) -> None:
@@ -70,7 +73,10 @@ class _Line(validators.Validator):  # type: ignore[misc]
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """A blob's metadata, validated by a schema that is compiled once, not for each blob."""
+    """The type of a blob's metadata.
+
+    It compiles the JSON schema only once, not for each blob.
+    """
 
     @staticmethod
     def coerce(obj: Any, field: str, value: Any) -> Any:
@@ -84,7 +90,7 @@ class _AutoTypedBlob(glare_fields.BlobField):  # type: ignore[misc]
 
 
 class BlobField(wrappers.BlobField):  # type: ignore[misc]
-    """A field for a blob; its metadata is validated faster than that of Glare's own field."""
+    """A field for a blob, whose metadata is validated faster than in Glare's own field."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -92,7 +98,7 @@ class BlobField(wrappers.BlobField):  # type: ignore[misc]
 
 
 def declare(field: table.Field) -> Any:
-    """Return the declaration of a Glare field, for an entry of ``fields.FIELDS``."""
+    """Return the declaration of a Glare field for an entry of ``fields.FIELDS``."""
     common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
     common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)
@@ -108,9 +114,9 @@ def declare(field: table.Field) -> Any:
 
 
 def _strict(field: Any) -> Any:
-    """Make a field of strings refuse other values, such as ``false``.
+    """Make a string field refuse other values, such as ``false``.
 
-    Glare would turn them into strings.
+    Glare would convert them to strings.
     """
     coerce = field.coerce
 
@@ -137,7 +143,8 @@ def declare_metadata() -> Any:
 def _filtered(field: Any) -> Any:
     """Give a field the filter operators of strings.
 
-    Glare finds no operators for the elements of the field, whose class is a subclass of its own.
+    Glare itself finds no operators, since the class of the elements is only a subclass of Glare's
+    own.
     """
     field.filter_ops = list(STRING_FILTERS)
     return field
@@ -146,7 +153,7 @@ def _filtered(field: Any) -> Any:
 def declare_version() -> Any:
     """Return the declaration of the field ``version``.
 
-    Glare reads ``1.2.3.4`` as 1.2.3+4; this field refuses such versions.
+    Glare would read ``1.2.3.4`` as 1.2.3+4. This field refuses such versions.
     """
     field = wrappers.Field.init(
         glare_fields.VersionField,
@@ -161,7 +168,7 @@ def declare_version() -> Any:
 
     def coerce_strictly(obj: Any, name: str, value: Any) -> Any:
         if not isinstance(value, str):
-            # The JSON parser has read the number 1.10 as 1.1 already.
+            # The JSON parser has already read the number 1.10 as 1.1.
             raise exception.BadRequest(f"{name}: expected a string, found {value!r}")
         try:
             return coerce(obj, name, _normalize_version(value))
@@ -173,7 +180,7 @@ def declare_version() -> Any:
 
 
 def _normalize_version(text: str) -> str:
-    """Return a version in full, such as ``1.2.0`` for ``1.2``.
+    """Complete a version, such as ``1.2`` to ``1.2.0``.
 
     :raises ValueError: if the version is not valid, or Glare cannot store it.
     """

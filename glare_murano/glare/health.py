@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The plug-in ``glare_database`` for the health check of oslo.middleware.
+"""Check Glare's database, as the plug-in ``glare_database`` of oslo.middleware's health check.
 
 It does not check the store of blobs, since distributed stores have checks of their own.
 """
@@ -22,7 +22,8 @@ class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
             with database.get_engine().connect() as connection:
                 connection.execute(sa.text("SELECT id FROM glare_artifacts LIMIT 1")).all()
         except Exception as error:
-            # Every error counts. The caller is not authenticated and sees no details.
+            # The check fails for every error. The response has no details, since the caller is not
+            # authenticated.
             LOG.warning("The database does not answer: %s", error)
             return pluginbase.HealthcheckResult(
                 available=False, reason="the database does not answer"

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Protocols for Glare's objects, which have no type annotations of their own."""
+"""Define protocols for Glare's objects, which have no type annotations of their own."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 
 class RequestContext(Protocol):
-    """The caller of a request; see ``glare.api.middleware.context.RequestContext``."""
+    """The user who sends a request; see ``glare.api.middleware.context.RequestContext``."""
 
     project_id: str | None
     is_admin: bool
 
 
 class Artifact(Protocol):
-    """An artifact of the type ``murano``; see ``artifact``."""
+    """An artifact of the type ``murano``; see ``artifact.MuranoPackageArtifact``."""
 
     id: str
     name: str
@@ -29,7 +29,7 @@ class Artifact(Protocol):
     archive: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, as JSON."""
+        """Return all fields as a JSON object."""
 
     def obj_clone(self) -> "Artifact":
         """Return a copy."""

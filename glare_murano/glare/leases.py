@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Leases of running uploads, by which other requests see that an upload is running.
+"""Manage the leases of uploads, by which other requests see that an upload is running.
 
 An upload has a lease from its beginning to its end, and renews the lease while it makes progress.
-A killed process renews nothing. After ``upload_timeout`` seconds without renewal, the lease has
-expired, and another request cancels the upload. A lease is a row in Glare's table of locks.
+If its process is killed, the lease is not renewed. The lease expires ``upload_timeout`` seconds
+after its last renewal, and then another request cancels the upload. A lease is a row in Glare's
+table of locks.
 """
 
 import datetime
@@ -22,7 +23,7 @@ from glare_murano.glare.db import transactions
 from glare_murano.glare.options import SETTINGS
 
 _locks = models.ArtifactLock.__table__
-# The part of upload_timeout after which a lease is renewed.
+# The fraction of upload_timeout after which a lease is renewed.
 _RENEWAL = 0.25
 
 
@@ -35,7 +36,7 @@ class Lease:
         self._renewed = time.monotonic()
 
     def begin(self, connection: Connection) -> None:
-        """Begin the lease, in a transaction that has locked the artifact."""
+        """Begin the lease. The transaction must have locked the artifact."""
         connection.execute(sa.insert(_locks).values(id=self._id, acquired_at=timeutils.utcnow()))
 
     def renew(self) -> None:
@@ -55,7 +56,7 @@ class Lease:
         self._execute(connection, sa.update(_locks).values(values))
 
     def end(self, connection: Connection) -> None:
-        """End the lease, in a transaction that has locked the artifact.
+        """End the lease. The transaction must have locked the artifact.
 
         :raises glare.common.exception.Conflict: if another request has cancelled the upload.
         """
@@ -70,9 +71,9 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return the time at which an artifact's upload expires, unless it makes progress before.
+    """Return the time at which an artifact's upload expires if it makes no more progress.
 
-    :returns: the time in UTC, which may have passed; None if the artifact has no upload.
+    :returns: the time in UTC, which may be in the past; None if the artifact has no upload.
     """
     found = sa.select(sa.func.max(_locks.c.acquired_at)).where(_is_of(artifact_id))
     renewed: datetime.datetime | None = connection.execute(found).scalar()
@@ -86,7 +87,7 @@ def is_running(connection: Connection, artifact_id: str, now: datetime.datetime)
 
 
 def delete(connection: Connection, artifact_id: str) -> None:
-    """Delete the lease of an artifact's upload, if there is an upload."""
+    """Delete the lease of an artifact's upload, if it has an upload."""
     connection.execute(sa.delete(_locks).where(_is_of(artifact_id)))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The checks before an artifact is created, activated, published, removed or yanked.
+"""Check an artifact before it is created, activated, published, removed or yanked.
 
-This module runs the checks of ``service/release_changes.py`` and ``service/name_checks.py`` on
-Glare's database, counts refusals, and raises Glare's errors.
+This module runs the checks of ``service.release_changes`` and ``service.name_checks`` on Glare's
+database, counts refusals, and raises Glare's errors.
 """
 
 from collections.abc import Collection
@@ -29,7 +29,7 @@ def check_names(context: RequestContext, af: Artifact) -> None:
     An administrator cannot override this check.
 
     :raises glare.common.exception.Forbidden: if a name belongs to others; see
-        ``service/name_checks.py``.
+        ``service.name_checks``.
     """
     try:
         name_checks.check(
@@ -55,9 +55,11 @@ def check(
     """Check changes of packages, and store a warning for the response in the request's state.
 
     :param viewer: the caller, whose rights decide which packages a message may name.
+    :param changes: the changes.
+    :param connection: the connection to Glare's database.
     :param locked: the ids of the locked packages; empty before the transaction of the changes.
     :returns: the locks that the changes need.
-    :raises glare.common.exception.Conflict: if there are problems; the message has a line for each.
+    :raises glare.common.exception.Conflict: if there are problems. The message has a line for each.
     :raises glare.common.exception.BadRequest: if the checks take too long.
     """
     overrides = request_state.of(context).overrides_checks
@@ -76,11 +78,11 @@ def check(
 
 
 def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
-    """Return the caller of a request as ``check`` needs it.
+    """Return the caller of a request, in the form that ``check`` takes.
 
-    The policy for the packages that the caller sees is evaluated only if messages may name packages
-    of other projects. It is evaluated before the transaction, since policies may query other
-    services.
+    A policy says whether the caller sees the packages of all projects. It is evaluated only if
+    messages may name packages of other projects. It is evaluated before the transaction, since
+    policy rules may query other services.
     """
     if any(change.is_removed or change.is_yanked for change in changes):
         return policies.viewer_of(context)

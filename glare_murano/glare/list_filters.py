@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filters of a list request: three that Glare lacks, and limits for all filters.
+"""Parse the filters of a list request: add three that Glare lacks, and limit all filters.
 
 * ``version=stable`` excludes pre-releases.
 * ``requirements=FQN`` finds packages that require the package FQN, except this package. Glare's own
   filter would include it, since each package requires itself.
-* ``yanked=`` finds packages that are not yanked. Glare's own filter would find none, since they
-  have no row for the field.
+* ``yanked=`` finds packages that are not yanked. Glare's own filter would find none, since these
+  packages have no row for the field.
 
-Glare joins a table for every filter by tags, lists or dicts. Databases can join only some dozens
-of tables, and each join multiplies the rows. A handful of filters could keep a database busy for
-days.
+For every filter by tags, lists or dicts, Glare joins a table. Databases can join only some dozens
+of tables, and each join multiplies the rows. A few filters could keep a database busy for days.
 """
 
 import math
@@ -23,11 +22,11 @@ from glare.db.sqlalchemy import api as database
 from glare_murano import fields
 from glare_murano.glare.db import artifact_queries
 
-# Databases join some sixty tables; Glare needs a few itself.
+# Databases can join about sixty tables, and Glare needs a few itself.
 _MAX_JOINS = 20
 # SQLite allows a thousand terms in an expression.
 _MAX_TERMS = 300
-# The largest number of combinations of rows that the filters join for an artifact.
+# The largest number of combinations of rows that the filters may join for an artifact.
 _MAX_COMBINATIONS = 4096
 
 _STABLE = ("version", "stable")
@@ -59,7 +58,7 @@ class _Filter(NamedTuple):
     def is_alternative(self) -> bool:
         """Whether the filter has the prefix ``or:``.
 
-        Glare joins the table once for all such filters, with all rows of an artifact.
+        For all such filters together, Glare joins the table once, with all rows of an artifact.
         """
         return self.combiner == "or" and not self.is_tags
 
@@ -81,7 +80,7 @@ def parse(
     :param filters: the filters, each as name and value.
     :param parse_by_glare: Glare's own parser.
     :returns: the filters in the form of Glare's parser.
-    :raises glare.common.exception.BadRequest: for an invalid filter, and for too many filters.
+    :raises glare.common.exception.BadRequest: if a filter is not valid, or if there are too many.
     """
     of_glare = [each for each in filters if each != _STABLE]
     parsed = [_Filter(*each) for each in parse_by_glare(of_glare)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-manage``, for operators of Glare.
+"""Run the command ``glare-murano-manage``, for operators of Glare.
 
-The command reads Glare's configuration, and works on Glare's database and stores. Glare's
-servers may run at the same time.
+The command reads Glare's configuration, and works on Glare's database and stores. Glare's servers
+may run at the same time.
 """
 
 import argparse
@@ -39,10 +39,10 @@ _AGE = re.compile(rf"([0-9]{{1,5}})([{''.join(_UNITS)}])")
 def sweep(older_than: datetime.timedelta | None, is_dry_run: bool) -> int:
     """Delete orphaned blobs, and drafts that were not changed for some time.
 
-    :param older_than: the time without a change after which a draft is deleted; None keeps all
+    :param older_than: the time without a change after which a draft is deleted; None to keep all
         drafts.
     :param is_dry_run: whether to list the blobs and drafts without deleting them.
-    :returns: how many blobs could not be deleted.
+    :returns: the number of blobs that could not be deleted.
     """
     context = RequestContext(is_admin=True)
     request_state.of(context).is_filtered = True

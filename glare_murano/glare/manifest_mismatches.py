@@ -3,7 +3,7 @@
 """Compare the fields of an artifact with the manifest in its archive.
 
 A client creates an artifact with name and version, and may send any other field, before or after
-the archive. A value that contradicts the package is refused and never stored. The message contains
+the archive. A value that differs from the package is refused and never stored. The message contains
 the values of the client and of the package.
 """
 
@@ -23,20 +23,20 @@ from glare_murano.package.rules import Rule
 from glare_murano.service import name_checks
 from glare_murano.stored_contents import StoredContents
 
-# Fields that an artifact has from its creation -> keys of the manifest.
+# Field that an artifact has from its creation -> key of the manifest.
 _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: StoredContents) -> None:
-    """Check that an uploaded package matches its artifact's fields, and check the names in it.
+    """Check that an uploaded package agrees with the fields of its artifact, and check its names.
 
-    :raises InvalidManifest: if a field contradicts the package, or a name belongs to others; the
+    :raises InvalidManifest: if a field differs from the package, or a name belongs to others. The
         error has all problems.
     """
     compared: dict[str, Any] = {"name": contents.fqn, "version": str(contents.version)}
     if af.archive is None or not af.archive["url"]:
-        # The client has sent the other fields. If an archive is replaced, these fields come from
-        # the earlier archive, and may differ.
+        # No archive was uploaded before, so the client has sent the other fields. If an archive is
+        # replaced, they come from the earlier archive, and may differ.
         compared |= contents.values
     problems = [
         Problem(
@@ -62,7 +62,7 @@ def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
     """
     for operation in patch:
         if operation["op"] in ("move", "copy"):
-            # Glare stops half-way in "move", and a repeated "copy" doubles values.
+            # Glare cannot complete a "move", and a repeated "copy" doubles values.
             raise exception.BadRequest(
                 f"{operation['op']} is not supported; use replace with the value"
             )
@@ -96,7 +96,7 @@ def _check_unchanged(
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value in a form to compare: a list is sorted, since Glare keeps no order of tags."""
+    """Return a value in a form to compare. A list is sorted, since Glare keeps no order of tags."""
     return sorted(value) if isinstance(value, list) else value
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counters for Prometheus.
+"""Count uploads, refusals and queries for Prometheus.
 
-Each process has counters of its own. If several processes serve a port, each stores its counters in
+Each process has its own counters. If several processes serve a port, each stores its counters in
 the directory that the environment variable ``PROMETHEUS_MULTIPROC_DIR`` names, and
 prometheus_client adds them up. The counters contain no names of projects or packages.
 """
@@ -25,7 +25,10 @@ QUERIES = prometheus_client.Histogram(
 
 
 def app_factory(global_conf: Any, **local_conf: Any) -> Any:
-    """Return the WSGI application that shows the counters; paste.deploy calls this function."""
+    """Return the WSGI application that shows the counters.
+
+    paste.deploy calls this function.
+    """
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return prometheus_client.make_wsgi_app()
     registry = prometheus_client.CollectorRegistry()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options of this project in Glare's configuration: the group ``[artifact_type:murano]``."""
+"""Define this project's options in Glare's configuration, in ``[artifact_type:murano]``."""
 
 from oslo_config import cfg
 
@@ -9,7 +9,7 @@ from glare_murano.service import archive_settings, requirement_checks, settings
 
 GROUP = f"artifact_type:{fields.TYPE_NAME}"
 
-# Glare registers the options of an artifact type.
+# Glare registers these options with the artifact type.
 OPTIONS = [
     *requirement_checks.OPTIONS,
     *archive_settings.OPTIONS,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of policies, those of Glare and of this project."""
+"""Check the policies of Glare and of this project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,6 +84,9 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
 
 
 def viewer_of(context: RequestContext) -> Viewer:
-    """Return which packages a caller sees: those that Glare lists for the caller."""
+    """Return the viewer for the caller of a request.
+
+    The viewer sees the packages that Glare lists for the caller.
+    """
     sees_all = context.is_admin or policy.authorize(LIST_ALL, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of a request, attached to Glare's context.
+"""Store the state of a request in Glare's context.
 
 Glare calls the hooks of an artifact type with the context, but without the request.
 """
@@ -14,9 +14,9 @@ from glare_murano.glare.uploads import Upload
 
 
 class IncompletePipeline(exception.GlareException):  # type: ignore[misc]
-    """The error that Glare's pipeline lacks a filter of this project, and may trust any token.
+    """Glare's pipeline lacks a filter of this project, and so may trust any token.
 
-    Glare logs the error, and answers 500.
+    Glare logs this error, and answers with the status 500.
     """
 
     message = (
@@ -34,9 +34,9 @@ class RequestState:
     :ivar overrides_checks: whether the caller overrides the checks of requirements, and may do so.
     :ivar unchanged: the value of the header ``preconditions.HEADER``; empty without the header.
     :ivar is_upload: whether the request uploads an archive.
-    :ivar warning: what the caller should know although the request succeeds; empty without one.
-    :ivar upload: the upload of the request; None until it begins.
-    :ivar begun: the artifact at the beginning of the upload; None until it begins.
+    :ivar warning: what the caller should know although the request succeeds; may be empty.
+    :ivar upload: the upload of the request; None before it begins.
+    :ivar begun: the artifact as it was when the upload began; None before that.
     """
 
     is_filtered: bool = False
@@ -49,7 +49,7 @@ class RequestState:
 
 
 def of(context: RequestContext) -> RequestState:
-    """Return the state of a request; attach a new state to a context that has none."""
+    """Return the state of a request. A context without a state gets a new one."""
     state = getattr(context, "murano", None)
     if not isinstance(state, RequestState):
         state = context.murano = RequestState()  # type: ignore[attr-defined]

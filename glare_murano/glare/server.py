@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The development server: Glare with the artifact type ``murano`` on one host.
+"""Run the development server: Glare with the artifact type ``murano`` on one host.
 
 The server runs Glare's own WSGI application on the loopback interface, with SQLite and a directory
 of files. All data is in a state directory, and stays there for the next start. Glare trusts every
@@ -23,7 +23,7 @@ from warnings import filterwarnings
 
 # Glare imports eventlet, which warns at each start that it is deprecated.
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
-# SQLite has no decimal numbers; Glare's are small enough.
+# SQLite converts decimal numbers to floats, and Glare's numbers are small enough for this.
 filterwarnings("ignore", message=r"Dialect sqlite\+pysqlite does \*not\* support Decimal")
 
 import waitress
@@ -47,7 +47,7 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
 _THREADS = 8
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The directory with the files for operators.
+# The directory with the configuration files for operators.
 ETC = pathlib.Path(__file__).with_name("etc")
 _CLOUD = "glare-murano"
 TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
@@ -87,7 +87,7 @@ paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factor
 
 
 class ServerError(GlareMuranoError):
-    """The server cannot start; the message has a single line."""
+    """The server cannot start; the message has one line."""
 
 
 class Server:
@@ -122,7 +122,7 @@ class Server:
             wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Make ``run`` end after the running requests.
+        """Make ``run`` return after the running requests.
 
         Another thread or a signal handler can call this method.
         """
@@ -189,13 +189,16 @@ def _application(state: pathlib.Path) -> Any:
     transactions.begin_immediately(database.get_engine())
     glare_utils.initialize_glance_store()
     application = glare_config.load_paste_app("glare-api")
-    # No other server uses the directory, so no upload is running.
+    # No other server uses the directory, so no upload is running, and all uploads can be cancelled.
     uploads.expire_all(datetime.datetime.max)
     return application
 
 
 def _write_clouds(state_dir: pathlib.Path, url: str) -> str:
-    """Write a ``clouds.yaml`` for the server, and return its path as a shell reads it."""
+    """Write a ``clouds.yaml`` for the server.
+
+    :returns: the path of the file, quoted for a shell.
+    """
     file = state_dir.expanduser().resolve() / "clouds.yaml"
     cloud = {
         "auth_type": "admin_token",
@@ -235,7 +238,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     running: list[Server] = []
 
     def stop(*_: object) -> None:
-        # No exception is raised, since Python drops an exception that is raised in a finalizer.
+        # This does not raise an exception, since Python drops exceptions that are raised in
+        # finalizers.
         if not running:
             os._exit(0)
         running[0].close()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of Glare's settings for packages.
+"""Check Glare's configuration for packages.
 
 Glare does not start if the options of packages are not valid. ``glare-murano-status upgrade check``
-also reports what makes packages slow, or lets callers do more than the shipped files do.
+also reports settings that make packages slow, or that let callers do more than the shipped files
+do.
 """
 
 import configparser
@@ -24,7 +25,7 @@ from glare_murano.glare.options import SETTINGS
 from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements, silent_database
 
 _ETC = pathlib.Path(__file__).with_name("etc")
-# The filters of packages, in their order in a pipeline.
+# The filters that packages need, in their order in a pipeline.
 _FILTERS = (
     "glare_murano.glare.api.validation_filter:ValidationFilter.factory",
     "glare.api.middleware.context:ContextMiddleware.factory",
@@ -35,9 +36,9 @@ _INDEXES = {"ix_murano_classes", "ix_murano_keys"}
 
 
 def check() -> None:
-    """Check the options of packages; Glare's pipeline calls this when it is created.
+    """Check the options of packages. Glare's pipeline calls this when it is created.
 
-    :raises RuntimeError: if an option is not valid, so that Glare does not start.
+    :raises RuntimeError: if an option is not valid. Then Glare does not start.
     """
     problems = [finding.message for find in START_CHECKS.values() for finding in find()]
     if problems:
@@ -53,7 +54,7 @@ def _find_disabled_type() -> Iterator[Finding]:
 
 
 def _find_unknown_types() -> Iterator[Finding]:
-    """Register the artifact types with their options, which a running Glare has done."""
+    """Register the artifact types with their options, as a running Glare does."""
     try:
         registry.ArtifactRegistry.register_all_artifacts()
     except (exception.GlareException, ImportError) as error:
@@ -63,7 +64,7 @@ def _find_unknown_types() -> Iterator[Finding]:
 
 def _find_invalid_options() -> Iterator[Finding]:
     if SETTINGS.group not in cfg.CONF:
-        # Glare registers the options with the artifact type.
+        # The options are missing if Glare has not registered the artifact type.
         return
     try:
         SETTINGS.check()
@@ -118,7 +119,7 @@ def _find_missing_indexes() -> Iterator[Finding]:
         engine = database.get_engine()
         found = {index["name"] for index in sa.inspect(engine).get_indexes(_TABLE)}
     except Exception as error:
-        # A database can fail in many ways, which oslo.db does not all know.
+        # Every error is handled, since oslo.db does not know all errors of databases.
         yield silent_database(error)
         return
     file = {"mysql": "mariadb.sql", "postgresql": "postgresql.sql"}.get(engine.dialect.name)
@@ -130,7 +131,7 @@ def _find_missing_indexes() -> Iterator[Finding]:
         )
 
 
-# Errors keep Glare from starting.
+# If one of these checks finds an error, Glare does not start.
 START_CHECKS: Mapping[str, Check] = {
     "Artifact type": _find_disabled_type,
     "Options": _find_invalid_options,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-status``: check the settings of a Glare before an upgrade."""
+"""Run ``glare-murano-status``, which checks a Glare's configuration before an upgrade."""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from glare_murano.upgrade_checks import UpgradeCheck
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``upgrade check``.
 
-    :returns: the exit code: 0 if all is well, 1 after a warning, 2 if Glare would not start.
+    :returns: the exit code: 0 if no check has a finding, 1 after a warning, 2 if Glare would not
+        start.
     """
     logging.register_options(cfg.CONF)
     command = UpgradeCheck("Packages in Glare", start_checks.UPGRADE_CHECKS)

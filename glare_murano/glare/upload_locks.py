@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's own locks, which uploads of packages do not take.
+"""Replace Glare's own locks, so that uploads of packages do not take them.
 
-Glare locks an artifact twice during an upload, in four transactions. An upload of a package locks
+During an upload, Glare locks an artifact twice, in four transactions. An upload of a package locks
 the artifact's row instead, and has a lease; see ``uploads``. All other requests take Glare's locks.
 """
 
@@ -15,7 +15,7 @@ from glare_murano.glare.interfaces import RequestContext
 
 
 class _Locks(locking.LockEngine):  # type: ignore[misc]
-    """Glare's locks, changed so that the upload of a package takes none."""
+    """Glare's locks, changed so that the upload of a package takes no lock."""
 
     def acquire(self, context: RequestContext, lock_key: str) -> locking.Lock:
         is_package = lock_key.startswith(f"{fields.TYPE_NAME}:")
@@ -24,13 +24,13 @@ class _Locks(locking.LockEngine):  # type: ignore[misc]
         try:
             return super().acquire(context, lock_key)
         except StaleDataError:
-            # Glare takes over a lock that is older than five seconds. Its owner has released it
-            # meanwhile.
+            # Glare was taking over a lock that is older than five seconds, and the owner of the
+            # lock has released it at the same time.
             return super().acquire(context, lock_key)
 
 
 def install() -> None:
-    """Replace the locks of Glare's engine; a second call changes nothing."""
+    """Replace the locks of Glare's engine. A second call changes nothing."""
     locks = engine.Engine.lock_engine
     if not isinstance(locks, _Locks):
         engine.Engine.lock_engine = _Locks(locks.lock_api)

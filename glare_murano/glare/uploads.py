@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads of archives: each is read and checked, and then stored with the blobs extracted from it.
+"""Read and check an uploaded archive, and store it with the blobs extracted from it.
 
 The logos and the form in an archive are stored as separate blobs, before the archive itself. All
 blobs become visible in one transaction, or are deleted again. If the process of an upload is
@@ -38,7 +38,8 @@ from glare_murano.stored_contents import StoredContents
 LOG = logging.getLogger(__name__)
 
 _CHUNK_SIZE = 128 * 1024
-# The seconds after which a client whose upload had no turn should try again.
+# The time after which a client should repeat an upload that was refused since the service is busy,
+# in seconds.
 _RETRY_AFTER = 10
 
 _blobs = models.ArtifactBlob.__table__
@@ -55,15 +56,16 @@ class Upload:
     3. Glare stores the archive.
     4. The upload is saved or rolled back.
 
-    Meanwhile another request may delete the artifact. It may also cancel the upload, if the lease
-    of the upload has expired.
+    During these steps, another request may delete the artifact. It may also cancel the upload, if
+    the lease of the upload has expired.
     """
 
     def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
         """Prepare an upload.
 
-        :param blob: the archive's metadata, with the status ``saving``. Glare adds the URL to it
-            when the archive is stored.
+        :param artifact_id: the id of the artifact.
+        :param blob: the archive's metadata, with the status ``saving``. Glare adds the URL after it
+            has stored the archive.
         """
         self._artifact_id = artifact_id
         self._blob = blob
@@ -99,17 +101,18 @@ class Upload:
             raise transactions.changed(artifact)
         _check_idle(connection, artifact.id)
         if _find_url(connection, artifact.id) != self._blob["url"]:
-            # Another upload has begun and ended since Glare read the artifact.
+            # After Glare read the artifact, another upload has begun and ended.
             raise transactions.changed(artifact)
         self._lease.begin(connection)
 
     def receive(self, context: RequestContext, artifact: Artifact, body: Readable) -> Readable:
         """Read and check an archive, and store the blobs extracted from it.
 
+        :param artifact: the artifact to which the archive is uploaded.
         :param body: the body of the request.
         :returns: the archive as a file, which is closed when the upload ends.
         :raises glare.common.exception.GlareException: if the package is not valid or does not match
-            its artifact, or the store refuses a blob.
+            its artifact, or if the store refuses a blob.
         """
         self._archive = _spool(_WatchedFile(body, self._go_on))
         label = f"{artifact.name} {artifact.version}"
@@ -136,7 +139,7 @@ class Upload:
     def _go_on(self) -> None:
         """Renew the lease, and let other green threads run.
 
-        Without these pauses, a fast client or a large archive would keep other requests waiting.
+        Without these pauses, a fast client or a large archive would make other requests wait.
 
         :raises glare.common.exception.GlareException: if the upload was cancelled.
         """
@@ -168,7 +171,7 @@ class Upload:
     def roll_back(self, context: RequestContext) -> None:
         """Restore the artifact to its state before the upload, and delete the stored blobs.
 
-        An upload that was saved is left alone.
+        If the upload was already saved, nothing is changed.
         """
         if self._has_ended:
             return
@@ -186,7 +189,8 @@ class Upload:
             return set(connection.execute(named).scalars())
 
         with contextlib.suppress(exception.ArtifactNotFound):
-            # The blobs may have been saved, although the answer of the database was lost.
+            # Blobs that have a row are kept: the upload may have been saved although the database's
+            # answer was lost.
             stored -= transactions.change(self._artifact_id, end)
         blobs.delete(context, stored)
 
@@ -197,7 +201,7 @@ class Upload:
 
 
 class ReadingBusy(RefusedRequest, exception.GlareException):  # type: ignore[misc]
-    """The error that the service is busy with other archives; the client can try again later."""
+    """The service is busy with other archives. The client can try again later."""
 
     def __init__(self, message: str) -> None:
         headers = {"Retry-After": str(_RETRY_AFTER)}
@@ -205,14 +209,14 @@ class ReadingBusy(RefusedRequest, exception.GlareException):  # type: ignore[mis
 
 
 def _refusal(error: InvalidPackage) -> exception.GlareException:
-    """Count a refusal, and return it as an error of Glare."""
+    """Count a refusal, and convert it to an error of Glare."""
     rules = {problem.rule for problem in error.problems}
     for rule in rules:
         metrics.REFUSED.labels(rule).inc()
     if isinstance(error, archive_reading.ServiceBusy):
         return ReadingBusy(str(error))
     if Rule.READING_FAILURE in rules:
-        # The package is not at fault, so the status is 500.
+        # The package is not the cause, so the status is 500.
         return exception.GlareException(str(error))
     return exception.BadRequest(str(error))
 
@@ -232,7 +236,7 @@ class _WatchedFile:
 def check_idle(artifact: Artifact) -> None:
     """Check that no upload to an artifact is running.
 
-    :raises glare.common.exception.Conflict: if an upload is running; the message says when the
+    :raises glare.common.exception.Conflict: if an upload is running. The message says when the
         upload expires.
     """
     with glare_database.snapshot() as connection:
@@ -251,8 +255,10 @@ def _check_idle(connection: Connection, artifact_id: str) -> None:
 def expire(now: datetime.datetime, artifact_id: str) -> None:
     """Cancel the upload to an artifact if the lease of the upload has expired.
 
-    The artifact returns to its state before the upload. A process that still works on
-    the upload can no longer save the package.
+    The artifact returns to its state before the upload. A process that still works on the upload
+    can no longer save the package.
+
+    :param now: a time in UTC. A lease that ends at this time, or earlier, has expired.
     """
 
     def end(connection: Connection, artifact: Row) -> None:
@@ -269,7 +275,10 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
 
 
 def expire_all(now: datetime.datetime) -> None:
-    """Cancel all uploads whose leases have expired."""
+    """Cancel all uploads whose leases have expired.
+
+    :param now: a time in UTC. A lease that ends at this time, or earlier, has expired.
+    """
     with glare_database.snapshot() as connection:
         uploads = glare_database.find_uploads(connection)
     for artifact_id in {row.id for row in uploads if row.type_name == fields.TYPE_NAME}:
@@ -280,7 +289,7 @@ def expire_all(now: datetime.datetime) -> None:
 def delete_artifact(context: RequestContext, artifact_id: str, check: package_locks.Check) -> None:
     """Delete an artifact with its blobs, and cancel its upload, if a check passes.
 
-    :param check: the check; see ``package_locks.prepare``.
+    :param check: a function that checks the deletion; see ``package_locks.prepare``.
     """
 
     def cancel(connection: Connection) -> None:
@@ -295,8 +304,9 @@ def limits() -> Limits:
 
 
 def check_size(size: int) -> None:
-    """Check that an archive has at most ``max_archive_size`` bytes; count a refusal.
+    """Check that an archive has at most ``max_archive_size`` bytes. A refusal is counted.
 
+    :param size: the size of the archive, in bytes.
     :raises glare.common.exception.RequestEntityTooLarge: if the archive is larger.
     """
     limit = SETTINGS["max_archive_size"]
@@ -308,7 +318,7 @@ def check_size(size: int) -> None:
 
 
 def _spool(source: Readable) -> IO[bytes]:
-    """Copy an upload to a temporary file, since an archive is not read in order."""
+    """Copy an upload to a temporary file, since the parts of an archive are not read in order."""
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     try:
         for chunk in _chunks(source):
@@ -338,7 +348,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that a running upload replaces: URL -> size in bytes.
 
-    The sizes come from the stores, since Glare has overwritten the sizes in the database.
+    The stores report the sizes, since Glare has overwritten those in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with glare_database.snapshot() as connection:

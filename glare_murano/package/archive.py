@@ -47,7 +47,10 @@ _LEFTOVERS = re.compile(
 
 
 class Archive(abc.ABC):
-    """The files of a package, in a ZIP file or a directory; close it as a context manager."""
+    """The files of a package, in a ZIP file or in a directory.
+
+    Use it as a context manager, which closes the file.
+    """
 
     def __init__(self, entries: Iterable[Entry], limits: Limits) -> None:
         self._entries = {entry.path: entry for entry in entries}
@@ -61,6 +64,7 @@ class Archive(abc.ABC):
 
         :param source: the path of a ZIP file or a directory. It can also be a seekable file, which
             this class does not close.
+        :param limits: the largest sizes and counts that are allowed.
         :raises InvalidArchive: if a rule is broken; the message names the path and the rule.
         :raises OSError: if the source cannot be read.
         """
@@ -109,7 +113,9 @@ class Archive(abc.ABC):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
-        """Create a directory with all files of the package; leave no directory after an error.
+        """Create a directory with all files of the package.
+
+        After an error, the directory does not exist.
 
         :param target: the path of the new directory.
         :raises InvalidArchive: if a file is damaged, or does not have its declared size.
@@ -133,7 +139,8 @@ class Archive(abc.ABC):
 
         Entries are sorted, and have a fixed time.
 
-        :param target: a seekable file; after an error, it has its former content.
+        :param target: a seekable file. The package is written at its present position. After an
+            error, the file is cut off at this position.
         :param changed: the files whose content is replaced: path -> new content.
         :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the
             ZIP file is too large.
@@ -154,7 +161,7 @@ class Archive(abc.ABC):
             archive.close()
             archive_rules.check_size(target.tell() - start, self._limits)
         except BaseException:
-            # If an entry is still open, it writes the rest of its data when Python frees it. That
+            # An entry that is still open writes the rest of its data when Python frees it. This
             # data must not go to the target.
             archive.fp = io.BytesIO()
             target.seek(start)
@@ -162,7 +169,7 @@ class Archive(abc.ABC):
             raise
 
     def open_zip(self) -> IO[bytes]:
-        """Return the package as an open ZIP file that has a descriptor, for another process.
+        """Return the package as an open ZIP file with a file descriptor, for another process.
 
         If the package is a ZIP file with a descriptor, this file is opened again, read-only. Any
         other package is packed into a temporary file.
@@ -182,12 +189,13 @@ class Archive(abc.ABC):
 
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
-        # The manifest is last, so that a killed process leaves no valid package.
+        # The manifest is written last, so that a killed process leaves no valid package.
         for entry in sorted(self._entries.values(), key=lambda e: e.path == MANIFEST_FILE):
             _make_directories(root, entry.path.rpartition("/")[0], made)
-            # The path is a string, which is faster than pathlib, since there are many files.
+            # The path is a string, since there are many files, and pathlib is slower.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
-            # An unbuffered write to a full disk may be partial without an error, so use a buffer.
+            # A buffer is used, since an unbuffered write to a full disk may be incomplete without
+            # an error.
             with open(file, "wb") as stream:
                 stream.writelines(self._chunks(entry))
 
@@ -209,14 +217,15 @@ class Archive(abc.ABC):
 
     @abc.abstractmethod
     def _pieces(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the content of a file, which may have another size than declared."""
+        """Yield the content of a file. Its size may differ from the declared size."""
 
 
 class _NewZipFile(zipfile.ZipFile):
     """A ZIP file for writing, which is not completed when Python frees it after an error."""
 
     def __del__(self) -> None:
-        # The original method completes the file, and fails if Ctrl-C has interrupted an entry.
+        # The method of the base class would complete the file. It fails if Ctrl-C has interrupted
+        # the writing of an entry.
         pass
 
 
@@ -236,7 +245,8 @@ class _ZipArchive(Archive):
             archive_rules.check_entries(entries, directories, size, limits)
             super().__init__(entries, limits)
             self._source = source
-            # Threads that read different files share the position in the archive.
+            # Threads that read different files share the position in the archive, so they need a
+            # lock.
             self._lock = threading.Lock()
             self._stack = stack.pop_all()
 
@@ -245,7 +255,7 @@ class _ZipArchive(Archive):
 
     def open_zip(self) -> IO[bytes]:
         with contextlib.suppress(io.UnsupportedOperation):
-            # Open the file again: a copied descriptor would share its position.
+            # The file is opened again, since a copied descriptor would share its position.
             return open(f"/proc/self/fd/{self._source.fileno()}", "rb")
         return super().open_zip()
 

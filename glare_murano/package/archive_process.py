@@ -3,8 +3,8 @@
 """Read archives in child processes with limits.
 
 A function runs in the child and returns JSON. This process raises ``InvalidPackage`` if the child
-refuses the package, reaches a limit, or fails. The caller of this module must check the result,
-since hostile code may have made it.
+refuses the package, reaches a limit, or fails. The code that calls ``read`` must check the result,
+since a hostile archive may have taken control of the child.
 """
 
 import logging
@@ -18,19 +18,20 @@ from glare_murano.package.sandbox import Answer, ChildFailed, ChildSettings, Lim
 
 LOG = logging.getLogger(__name__)
 
-# The largest number of problems, and of warnings, that a child reports. A message lists fewer.
+# The largest number of problems, and of warnings, that a child reports. The message for the user
+# lists fewer.
 MAX_REPORTED = 1000
-# The longest message, and the longest place, of a reported problem, in characters.
+# The largest number of characters in the message of a reported problem, and in its place.
 _MAX_TEXT = 500
 
 _FAILED = "the archive could not be read; see the log of the service"
 
 
 def answered(read: Callable[[], Any]) -> dict[str, Any]:
-    """Call a function, in the child, and return what ``read`` expects from the child.
+    """Call a function in the child, and return its result or its problems in the form for ``read``.
 
     :param read: a function that reads a package.
-    :returns: the result of the function as ``result``, or its ``problems`` and ``warnings``.
+    :returns: a mapping with the ``result`` of the function, or with ``problems`` and ``warnings``.
     """
     try:
         return {"result": read()}
@@ -48,14 +49,14 @@ def read(
 ) -> Any:
     """Read an archive with a function in a child process.
 
-    :param function: the name of the function, as ``MODULE:NAME``. The function reads the
-        archive by ``answered``, so that a refused package becomes a result as well.
-    :param archive: an open file that has a descriptor.
+    :param function: the name of the function, as ``MODULE:NAME``. The function has to use
+        ``answered``, so that the child also returns the problems of a refused package.
+    :param archive: an open file that has a file descriptor.
     :param parameters: the arguments of the function, besides the archive.
     :param settings: the limits of the child.
     :param label: the name of the package in the log.
     :param meanwhile: a function that is called every second, as in ``sandbox.run``.
-    :returns: the result of the function, which is not trusted.
+    :returns: the result of the function, which the caller must not trust.
     :raises InvalidPackage: if the package is refused, a limit is reached, or the child fails.
     """
     try:
@@ -80,7 +81,7 @@ def failure(label: str, reason: str, output: str = "") -> InvalidPackage:
 
 
 def to_json(problems: tuple[Problem, ...]) -> list[list[Any]]:
-    """Return the first ``MAX_REPORTED`` problems in a form for JSON."""
+    """Return the first ``MAX_REPORTED`` problems as a list for JSON."""
     return [
         [problem.rule, problem.where[:_MAX_TEXT], problem.message[:_MAX_TEXT], problem.line]
         for problem in problems[:MAX_REPORTED]
@@ -90,7 +91,7 @@ def to_json(problems: tuple[Problem, ...]) -> list[list[Any]]:
 def from_json(content: object) -> tuple[Problem, ...]:
     """Read problems that a child has sent.
 
-    :param content: what ``to_json`` has returned in the child.
+    :param content: a list in the form that ``to_json`` returns.
     :raises ValueError: if the content does not have this form.
     """
     if not isinstance(content, list) or len(content) > MAX_REPORTED:

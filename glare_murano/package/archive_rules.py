@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules for the paths and sizes of an archive's files.
+"""Check the paths and sizes of an archive's files.
 
 They are checked before any file is read, since an archive may be hostile.
 """
@@ -39,7 +39,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 _VMS_VERSION = re.compile(r";[0-9]*\Z")
-# The longest name that common file systems allow, in bytes.
+# The longest name of a file that common file systems allow, in bytes.
 _MAX_NAME = 255
 
 
@@ -61,6 +61,7 @@ def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
     """Return the error for a broken rule.
 
     :param where: the path of the file; ``archive`` for the archive itself.
+    :param message: what is wrong.
     """
     return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
@@ -82,8 +83,9 @@ def limited(
 ) -> Iterator[bytes]:
     """Yield the pieces of an archive, and check its size while they arrive.
 
+    :param pieces: the content of the archive, in pieces of any size.
     :param name: the name of the archive, for the message.
-    :raises InvalidArchive: once the pieces are larger than the limit for an archive.
+    :raises InvalidArchive: as soon as the archive is larger than the limit.
     """
     size = 0
     for piece in pieces:
@@ -97,10 +99,11 @@ def check_entries(
 ) -> None:
     """Check the number, the sizes and the paths of an archive's files and directories.
 
+    :param files: the files of the archive.
     :param directories: the paths of the directories that have an entry in the archive.
     :param archive_size: the size of the archive, in bytes.
-    :raises InvalidArchive: if a rule is broken; the message names the path and the first broken
-        rule.
+    :raises InvalidArchive: if a rule is broken. The message names the first broken rule and the
+        path.
     """
     count = len(files) + len(directories)
     if count > limits.entries:
@@ -147,7 +150,7 @@ def _check_path(path: str, limits: Limits) -> None:
 def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
     """Check that no file system treats two paths as the same.
 
-    :raises InvalidArchive: if two paths differ only in case, or a path is both a file and a
+    :raises InvalidArchive: if two paths differ only in case, or if a path is both a file and a
         directory.
     """
     seen: dict[str, str] = {}
@@ -169,5 +172,5 @@ def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
 
 
 def _folded(path: str) -> str:
-    # Case folding decomposes some letters.
+    # Case folding decomposes some letters, so the string is composed again.
     return unicodedata.normalize("NFC", path.casefold())

@@ -2,11 +2,11 @@
 
 """Read the names and base classes from MuranoPL class files.
 
-The rules are those of the engine (document "MuranoPL reference", "Common class structure"):
+The engine's rules apply (document "MuranoPL reference", "Common class structure"):
 
 * A file may have several YAML documents.
 * ``Namespaces`` applies to its own document and to all following documents.
-* One class of a file may omit its name.
+* One class in a file may omit its name.
 
 Properties and methods are not read; a ``ClassSource`` contains their YAML nodes.
 """
@@ -37,7 +37,7 @@ class ClassDefinition:
 
     :param name: the fully qualified name of the class; empty if the file omits it.
     :param extends: the fully qualified names of the base classes.
-    :param namespace: the default namespace of the class's document.
+    :param namespace: the namespace that the document applies to names without a prefix.
     :param line: the line of ``Extends`` in the file; 0 if unknown.
     """
 
@@ -50,7 +50,7 @@ class ClassDefinition:
 class _WrongNode(ValueError):
     """A mistake in a class file.
 
-    :ivar line: the line of the mistake in the file.
+    :ivar line: the number of the line with the mistake.
     """
 
     def __init__(self, message: str, node: yaml.Node) -> None:
@@ -78,7 +78,7 @@ def read_classes(
 
     :param nodes: the YAML documents of the file.
     :param file: the path of the file, for messages.
-    :param names: the names of the classes.
+    :param names: the names of the classes that the manifest assigns to the file.
     :returns: the definitions of the classes that were found, and the problems.
     """
     sources, problems = read_sources(nodes, file, names)
@@ -119,14 +119,15 @@ def read_sources(
 def find_cycle(definitions: Iterable[ClassDefinition]) -> list[ClassDefinition]:
     """Find classes that extend each other in a cycle.
 
-    If a package has a class with the name of a base class, this name means the package's class.
+    The engine looks for a base class in the package first. So a base class that has the name of a
+    class in the package is this class.
 
     :param definitions: the classes of a package.
     :returns: the classes of one cycle: each extends the next class, and the last extends the first.
         The list is empty if there is no cycle.
     """
     named = {definition.name: definition for definition in definitions}
-    # Sorted, so that the same cycle is found each time.
+    # The classes are sorted, so that the same cycle is found each time.
     bases = {
         name: [base for base in named[name].extends if base in named] for name in sorted(named)
     }
@@ -211,6 +212,7 @@ def _namespaces(node: yaml.Node) -> dict[str, str]:
 def resolve(name: str, namespaces: Mapping[str, str]) -> str:
     """Return the fully qualified name of a class, for a name that a class file contains.
 
+    :param name: the name in the file, such as ``std:Application``.
     :param namespaces: the namespaces that apply to the name: prefix -> namespace.
     :raises ValueError: if the name is not valid, or its prefix is not declared.
     """

@@ -2,8 +2,8 @@
 
 """Read the manifest, the classes, the form and the logos of a package from its archive.
 
-MuranoPL classes are read from their files. Any other package type describes the classes and the
-form that it generates; see ``package_types``. The code of a generated class is not read.
+MuranoPL classes are read from their files. Another package type generates classes and a form, and
+returns a description of them; see ``package_types``. The code of a generated class is not read.
 """
 
 import collections
@@ -45,7 +45,7 @@ _IMAGE_TYPES = {
     b"GIF89a": "image/gif",
 }
 
-# The keys of a manifest that a package type may compute -> fields of ``Manifest``.
+# Key of the manifest that a package type may compute -> field of ``Manifest``.
 _COMPUTED = {
     "Type": "package_type",
     "Name": "display_name",
@@ -63,14 +63,14 @@ class Contents:
     """The manifest, classes, requirements, logos and form of a package.
 
     :param classes: the classes that the manifest lists, as their files define them. For a package
-        type other than MuranoPL, the classes that it generates.
+        type other than MuranoPL, these are the classes that the type generates.
     :param requirements: all requirements: FQN -> range. They include those that the package type
         adds.
     :param logo: the bytes of the logo; None without a logo.
     :param supplier_logo: the bytes of the supplier's logo; None without a logo.
-    :param ui: the bytes of the form definition, from a file or the package type; None without a
-        form.
-    :param warnings: mistakes in the manifest and in the form that do not refuse the package.
+    :param ui: the bytes of the form definition, from a file or from the package type; None without
+        a form.
+    :param warnings: mistakes in the manifest and in the form that do not make the package invalid.
     """
 
     manifest: Manifest
@@ -83,7 +83,7 @@ class Contents:
 
     @property
     def inherits(self) -> Mapping[str, tuple[str, ...]]:
-        """The direct subclasses in this package: base class -> subclasses, in sorted order."""
+        """The direct subclasses in this package: base class -> sorted names of its subclasses."""
         subclasses: dict[str, set[str]] = collections.defaultdict(set)
         for definition in self.classes:
             for base in definition.extends:
@@ -94,7 +94,7 @@ class Contents:
 def read_manifest(archive: Archive) -> Manifest:
     """Read the manifest of a package.
 
-    :raises InvalidManifest: if the manifest is missing or not valid; the error has all problems.
+    :raises InvalidManifest: if the manifest is missing or not valid. The error has all problems.
     :raises InvalidArchive: if the file of the manifest is damaged, or larger than 1 MiB.
     """
     if MANIFEST_FILE not in archive.paths:
@@ -111,7 +111,7 @@ def read_contents(
     """Read the manifest, the classes, the logos and the form of a package.
 
     :param describe: a function that returns what a package type other than MuranoPL generates.
-    :param form_check: what to do about a form that only a dashboard cannot show. By default, the
+    :param form_check: what to do about a form that Murano's dashboard cannot show. By default, the
         form is not checked, since an engine does not need it.
     :raises InvalidPackage: if the package breaks a rule. The error has all problems of the
         manifest. If the manifest has no problem, the error has all problems of the other files.
@@ -159,9 +159,12 @@ def image_type(image: bytes) -> str:
 def _computed_manifest(
     description: Description, manifest: Manifest, problems: list[Problem]
 ) -> Manifest:
-    """Return a manifest with the values that the package type computes; check them as in a file.
+    """Replace values of a manifest with those that the package type computes.
+
+    The computed values are checked like values in a manifest file.
 
     :param problems: the list to which found problems are added.
+    :returns: the manifest with the computed values.
     """
     computed = description.manifest
     own = {"FullName": manifest.fqn, "Version": str(manifest.version)}
@@ -250,15 +253,15 @@ def read_class_files(
     :param read: a function that reads a file: ``read_classes`` or ``read_sources``. It takes the
         YAML documents of the file, the path, and the names of the classes in the file.
     :param problems: the list to which found problems are added.
-    :returns: what ``read`` has returned for the classes of all files.
+    :returns: the definitions or sources that ``read`` has returned for all files.
     """
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
         files[f"{CLASSES_DIRECTORY}/{file}"].append(name)
     paths = frozenset(archive.paths)
     definitions: list[T] = []
-    # The limits apply to all class files together. Time and memory depend on the number of
-    # values. Murano's core library has 111 KB and 5,400 values.
+    # The limits apply to all class files together, since time and memory depend on the number of
+    # values in all of them. Murano's core library has 111 KB and 5,400 values.
     size = values = 0
     for file, names in files.items():
         if file not in paths:
@@ -274,7 +277,8 @@ def read_class_files(
             nodes, count = safe_yaml.compose_all(data, file)
         except InvalidPackage as error:
             problems += error.problems
-            # The file cannot have more values than this, since a value takes at least two bytes.
+            # The number of values in this file is unknown. This is the largest possible number,
+            # since a value takes at least two bytes.
             values += len(data) // 2
             if values > MAX_EXPANDED:
                 break
@@ -301,7 +305,7 @@ def _read_image(
 ) -> bytes | None:
     """Read the logo that the manifest names, or the default logo if the manifest names none.
 
-    :param named: the path in the manifest; None without one.
+    :param named: the path in the manifest; None if the manifest has no path.
     :param default: the path of the default logo.
     :param key: the key of the manifest, for messages.
     :param problems: the list to which a found problem is added.

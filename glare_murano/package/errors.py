@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Errors about packages, and the base class of all errors of this project.
+"""Define errors about packages, and the base class of all errors of this project.
 
 Errors about networks, disks and catalogues are in ``loader.errors``.
 """
@@ -18,19 +18,24 @@ _MAX_LISTED = 50
 
 
 def quoted(text: str | None) -> str:
-    """Quote a string of unknown origin for a message, and shorten long strings."""
+    """Quote a string of unknown origin for a message, and shorten it if it is long."""
     return repr(text if text is None or len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
 
 
 def shown(text: str) -> str:
-    """Return a string of unknown origin for a message: shortened, and quoted if unprintable."""
+    """Prepare a string of unknown origin for a message.
+
+    Long strings are shortened, and strings that are not printable are quoted.
+    """
     if text.isprintable():
         return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return quoted(text)
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """Escape unprintable characters in a string of unknown origin, since they control terminals.
+    """Escape unprintable characters in a string of unknown origin.
+
+    They could control the user's terminal.
 
     :param keep: unprintable characters that are not escaped, such as a line break.
     """
@@ -54,9 +59,9 @@ class InvalidRange(GlareMuranoError, ValueError):
 
 
 class Unplannable(GlareMuranoError):
-    """The planning of requirements exceeds a limit, such as that of its time.
+    """The planning of requirements exceeds a limit, such as the time limit.
 
-    Only malicious requirements cause this.
+    Usual packages do not cause this. Malicious requirements, or a very slow catalogue, can.
     """
 
 
@@ -101,8 +106,8 @@ class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
     :ivar problems: all problems, in the order in which they were found.
-    :ivar warnings: mistakes that do not refuse the package. They may explain a problem: an unknown
-        key can be a required key that is misspelt.
+    :ivar warnings: mistakes that are not problems by themselves, but may explain one. For example,
+        an unknown key can be a required key that is misspelt.
     """
 
     def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
@@ -112,12 +117,12 @@ class InvalidPackage(GlareMuranoError, ValueError):
 
     @property
     def everything(self) -> tuple[Problem, ...]:
-        """The problems, then the warnings."""
+        """The problems, followed by the warnings."""
         return self.problems + self.warnings
 
 
 class InvalidManifest(InvalidPackage):
-    """A manifest is missing, unreadable or wrong, or contradicts its artifact."""
+    """A manifest is missing, unreadable or wrong, or disagrees with its artifact."""
 
 
 class InvalidArchive(InvalidPackage):

@@ -2,8 +2,8 @@
 
 """Parse and check ``manifest.yaml``.
 
-The keys are those of Murano's package formats 1.0 to 1.4 and of the
-specification "Murano versioning". Other files of the package are not read.
+The keys are those of Murano's package formats 1.0 to 1.4 and of the specification "Murano
+versioning". Other files of the package are not read.
 """
 
 import codecs
@@ -40,7 +40,8 @@ PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
 FUNCTION_NAMESPACE = "glare_murano.package_types"
 
-# The remedy for a missing package that may be an extension plug-in, which cannot be published.
+# The advice about a missing package that may be an extension plug-in. A plug-in cannot be
+# published.
 PROVIDED_HINT = (
     "if engines provide one as an extension plug-in, the operator names it in the option "
     "provided_packages"
@@ -48,14 +49,14 @@ PROVIDED_HINT = (
 
 _KEYS = {"Author", "Classes", "Description", "Format", "FullName", "Logo", "Meta", "Name"}
 _KEYS |= {"Require", "Supplier", "Tags", "Type", "UI", "Version"}
-# Mappings whose keys are read one by one.
+# Mappings whose keys are read one by one, so that repeated keys are found.
 _MAPPINGS = {"Classes", "Require", "Supplier"}
 _MAX_NAME = 255
 MAX_REQUIREMENTS = 256
-# The most unknown keys that are listed. The search for a similar key takes time.
+# The largest number of unknown keys that are listed. The search for a similar key takes time.
 _MAX_UNKNOWN = 20
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
-# The name of an extension plug-in is that of its Python distribution, which may have hyphens.
+# The name of an extension plug-in is the name of its Python distribution, which may have hyphens.
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 T = TypeVar("T")
@@ -79,6 +80,7 @@ class Format:
 
         The default type is ``MuranoPL``. None and the empty string mean ``MuranoPL/1.0.0``.
 
+        :param text: the value of ``Format`` in a manifest.
         :raises InvalidVersion: if the version is not valid.
         """
         name, slash, version = (text or "1.0").strip().rpartition("/")
@@ -97,13 +99,13 @@ class Manifest:
     :param display_name: the value of ``Name``; by default the FQN.
     :param supplier: the values of ``Supplier``, as strings. The key of a value in an inner mapping
         has a dot, as in ``CompanyUrl.Link``.
-    :param classes: the classes: fully qualified name -> path of the file below ``Classes``.
+    :param classes: the classes: fully qualified name -> path of the file, relative to ``Classes``.
     :param requirements: all requirements, including the implicit ones: FQN -> range.
-    :param ui: the path of the form definition, below ``UI``.
+    :param ui: the path of the form definition, relative to ``UI``.
     :param logo: the path of the logo; None without the key ``Logo``.
     :param document: all keys of the manifest that are not null, for package-type plug-ins. Values
         are strings as written, but ``Meta`` and unknown keys have plain YAML values.
-    :param warnings: mistakes that do not refuse the package, such as unknown keys.
+    :param warnings: mistakes that do not make the package invalid, such as unknown keys.
     """
 
     fqn: str
@@ -127,7 +129,7 @@ class Manifest:
         """Parse a manifest.
 
         :param data: the bytes of ``manifest.yaml``.
-        :raises InvalidManifest: if the manifest is not valid; the error has all problems.
+        :raises InvalidManifest: if the manifest is not valid. The error has all problems.
         """
         return _ManifestReader(data).manifest()
 
@@ -152,16 +154,18 @@ def check_required_name(text: str) -> str:
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Return a manifest with another ``Version``; everything else stays as written.
+    """Replace ``Version`` in a manifest; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
+    :param version: the new version.
+    :returns: the bytes of the new manifest.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}
     if "Version" in values:
         found = values["Version"]
         start, end = found.start_mark.index, found.end_mark.index
-        # If the value is left out, start and end are the same, and a space is needed.
+        # If the key has no value, start and end are the same, and a space is needed.
         written = str(version) if start < end else f" {version}"
     else:
         first = root.value[0][0].start_mark
@@ -171,14 +175,15 @@ def with_version(data: bytes, version: Version) -> bytes:
 
 
 def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
-    """Return a manifest with other ranges in ``Require``; everything else stays as written.
+    """Replace ranges in ``Require`` in a manifest; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param ranges: the new ranges: FQN of a required package -> range.
+    :returns: the bytes of the new manifest.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}
-    # The last range is replaced first, so that the places of the others stay valid.
+    # The last range is replaced first, so that the positions of the others stay valid.
     for key, value in reversed(values["Require"].value if ranges else ()):
         if key.value in ranges:
             start, end = value.start_mark.index, value.end_mark.index
@@ -188,7 +193,11 @@ def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
 
 
 def _decoded(data: bytes) -> tuple[str, Any]:
-    """Return a manifest as a string, and its root node, whose marks are places in this string."""
+    """Decode and parse a manifest.
+
+    :returns: the manifest as a string, and its root node. The marks of the nodes are positions in
+        this string.
+    """
     is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if is_utf_16 else "utf-8-sig")
     return text, safe_yaml.compose(text.encode(), MANIFEST_FILE)
@@ -198,7 +207,7 @@ def _decoded(data: bytes) -> tuple[str, Any]:
 def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPoint]:
     """Return the entry points of the installed package types, by format.
 
-    No plug-in is imported. A process reads the entry points of a group once.
+    No plug-in is imported. A process reads the entry points of a group only once.
 
     :param group: the entry-point group. ``PLUGIN_NAMESPACE`` has the plug-ins of engines, which are
         classes. ``FUNCTION_NAMESPACE`` has the functions that describe packages.
@@ -213,14 +222,16 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 def add_implicit(
     requirements: Mapping[str, VersionSpec], fqn: str, version: Version
 ) -> dict[str, VersionSpec]:
-    """Return requirements with the implicit ones (specification "Murano versioning") added.
+    """Add the implicit requirements of a package (specification "Murano versioning").
 
     Every package except the core library requires two packages implicitly: the core library in the
-    range ``0``, and itself in its major version. An explicit range replaces the implicit range.
+    range ``0``, and itself in the range of its major version. An explicit range replaces the
+    implicit range.
 
     :param requirements: the explicit requirements of a package: FQN -> range.
     :param fqn: the FQN of the package.
     :param version: the version of the package.
+    :returns: all requirements: FQN -> range.
     """
     implicit = {}
     if fqn != CORE_LIBRARY:
@@ -280,7 +291,10 @@ class _ManifestReader:
         return self._read(key, rule, convert, "")
 
     def _read(self, key: str, rule: Rule, convert: Callable[[str], T], default: D) -> T | D:
-        """Return the converted string of a key; the default if the key is missing or wrong."""
+        """Return the converted string of a key; the default if the key is missing or wrong.
+
+        :param convert: a function that converts the string, or raises ``ValueError``.
+        """
         node = self._nodes.get(key)
         value = None if node is None else self._convert(node, key, rule, convert)
         return default if value is None else value
@@ -390,9 +404,11 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Return the converted string of a node, as written; None after a problem.
+        """Return the converted string of a node; None after a problem.
 
-        Null counts as the empty string.
+        The string is used as written, and null counts as the empty string.
+
+        :param convert: a function that converts the string, or raises ``ValueError``.
         """
         try:
             if not isinstance(node, yaml.ScalarNode):
@@ -424,7 +440,10 @@ def _checked_name(
 
 
 def _foreign_character(text: str) -> str:
-    """Return a remark on the first character that is not ASCII, since it may look as if it were."""
+    """Return an explanation of the first character that is not ASCII; empty if there is none.
+
+    The character may look like an ASCII letter.
+    """
     found = next((each for each in text if not each.isascii()), None)
     if found is None:
         return ""

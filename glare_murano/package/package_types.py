@@ -6,7 +6,7 @@ A package type other than MuranoPL has a function, which takes a manifest and an
 returns a description. A distribution registers the function in the entry-point group
 ``glare_murano.package_types``, under the name of the format, such as ``Cloudify.TOSCA/1.0``. A
 server calls the function in the child process that reads the archive, and stores the description.
-A loader calls the function through ``type_process``. Engines get the code of the classes from
+The loader calls the function through ``type_process``. Engines get the code of the classes from
 another plug-in; see ``loader/formats``.
 """
 
@@ -31,13 +31,13 @@ class Description:
 
     :param classes: the generated classes: FQN of the class -> FQNs of its direct base classes.
     :param requirements: the requirements of the package: FQN -> range, as in ``Require``. A range
-        for the core library replaces the default ``0`` (specification "Murano versioning",
-        "Package requirements": other types may have other defaults).
-    :param ui: the generated form definition, as YAML. None if the package type generates no form;
-        then the form in the package is used, if there is one.
-    :param manifest: the keys of a manifest that the package type computes, such as ``Name`` or
-        ``Tags``, with their values. They replace those in the file.
-    :param logo: the generated logo; None if the package type generates no logo.
+        for the core library replaces the default ``0`` (specification "Murano versioning", "Package
+        requirements": other types may have other defaults).
+    :param ui: the generated form definition, as YAML. None if the package type generates no form.
+        Then the form in the package is used, if there is one.
+    :param manifest: the keys of the manifest that the package type computes, such as ``Name`` or
+        ``Tags``, with their values. They replace the values in the file.
+    :param logo: the bytes of the generated logo; None if the package type generates no logo.
     """
 
     classes: Mapping[str, Collection[str]]
@@ -63,7 +63,7 @@ def is_built_in(package_format: Format) -> bool:
 
 
 def call(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package, by calling the function for its format in this process.
+    """Describe a package by calling the function for its format in this process.
 
     :raises InvalidPackage: if the function refuses the package.
     :raises Exception: if the function cannot be imported, or fails in any other way.
@@ -73,13 +73,14 @@ def call(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package for a server; call this only in a child process with limits.
+    """Describe a package for a server.
 
-    If no function for the format is installed, the manifest must list the classes. What the
-    function prints, and the traceback of a failure, go to the output of this process.
+    Call this only in a child process with limits. If no function for the format is installed, the
+    manifest must list the classes. The output of the function, and the traceback if it fails, go to
+    the output of this process.
 
-    :raises InvalidPackage: if the function refuses the package or fails, or if there is no
-        function, and the manifest lists no class.
+    :raises InvalidPackage: if the function refuses the package or fails, or if there is no function
+        and the manifest lists no class.
     """
     if has_function(manifest.format):
         return call_safely(manifest, archive)
@@ -87,7 +88,7 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def from_complete_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest, which must list the classes.
+    """Describe a package by its manifest alone, which must list the classes.
 
     :raises InvalidPackage: if the manifest lists no class.
     """
@@ -101,7 +102,9 @@ def from_complete_manifest(manifest: Manifest) -> Description:
 
 
 def call_safely(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by the function for its format; turn its failures into a refusal.
+    """Describe a package by calling the function for its format.
+
+    If the function fails, the package is refused.
 
     :raises InvalidPackage: if the function refuses the package, or fails.
     """
@@ -118,9 +121,9 @@ def call_safely(manifest: Manifest, archive: Archive) -> Description:
 
 
 def from_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest, without the function for its format.
+    """Describe a package by its manifest alone.
 
-    If the manifest lists no class, the package has one class, which has the name of the package.
+    If the manifest lists no class, the package has one class, with the name of the package.
     """
     classes = manifest.classes or (manifest.fqn,)
     requirements = {fqn: spec.text for fqn, spec in manifest.requirements.items()}
@@ -139,7 +142,7 @@ def check_types(description: Any) -> None:
             manifest=Mapping() as manifest,
             logo=bytes() | None,
         ):
-            # A value that JSON does not have is a TypeError.
+            # This raises TypeError for a value that JSON does not have.
             json.dumps(dict(manifest))
             bases = list(classes.values())
             are_lists = all(isinstance(b, Collection) and not isinstance(b, str) for b in bases)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the regular expressions in a file, within a limit of time.
+r"""Check the regular expressions in a file, within a time limit.
 
 Python takes milliseconds to compile a set such as ``[\\0-\\uffff]``, since it looks at each
-character of the range. So the cost of each expression in a file is estimated and added up. Once the
-sum exceeds a limit, further expressions are accepted without a check. The limit is far above the
-cost of real forms and templates.
+character of the range. So the cost of each expression in a file is estimated, and the costs are
+added up. After the sum exceeds a limit, further expressions are accepted without a check. The limit
+is far above the cost of real forms and templates.
 """
 
 import re
@@ -14,12 +14,12 @@ import re
 _MAX_COST = 16 * 1024
 _COST_OF_PATTERN = 64
 _COST_OF_RANGE = 32
-# These characters begin a set or a range, or are literals.
+# A character that begins a set or marks a range. It may also be a literal.
 _RANGES = re.compile(r"[\[-]")
 
 
 class PatternCheck:
-    """The check of all regular expressions in one file."""
+    """A check of all regular expressions in one file."""
 
     def __init__(self) -> None:
         self._cost = 0
@@ -27,7 +27,7 @@ class PatternCheck:
     def check(self, pattern: str, flags: int = 0) -> None:
         """Check a regular expression by compiling it.
 
-        If the expressions of the file cost too much together, this expression is accepted.
+        If the expressions of the file together exceed the cost limit, this expression is accepted.
 
         :param flags: the flags for ``re.compile``.
         :raises ValueError: if the expression is not valid.

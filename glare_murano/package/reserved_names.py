@@ -10,9 +10,9 @@ The file is YAML. It maps a prefix of names to the ids of the projects that may 
 
 A prefix covers the name itself and every name below it: ``org.example`` and ``org.example.`` both
 cover ``org.example`` and ``org.example.db``, but not ``org.examples``. If several prefixes cover a
-name, the longest prefix applies. If a prefix has no projects, nobody may publish under it: packages
-with such names come from directories of the engines. Glare, Glance and the engine read the same
-file, and each enforces it.
+name, the longest prefix applies. If the list of projects is empty, nobody may publish under the
+prefix; packages with such names come only from directories on the engines' hosts. Glare, Glance and
+the engine read the same file, and each of them enforces it.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ _MAX_PROJECT = 255
 
 
 class InvalidReservedNames(GlareMuranoError, ValueError):
-    """The file of reserved names cannot be read; the message names the file and the line."""
+    """The file of reserved names is unreadable or not valid; the message names file and line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Reservation:
 
     @property
     def owners(self) -> str:
-        """The owning projects, for messages."""
+        """A description of the projects that may publish under the prefix, for messages."""
         listed = ", ".join(sorted(self.projects))
         match len(self.projects):
             case 0:
@@ -115,18 +115,18 @@ class ReservedNames:
         return next(filter(None, map(self.reservations.get, _prefixes(fqn))), None)
 
     def allows(self, fqn: str, project_id: str | None) -> bool:
-        """Return whether a project may publish under a name, which may be reserved or not."""
+        """Return whether a project may publish under a name. It may if the name is not reserved."""
         reservation = self.find(fqn)
         return reservation is None or project_id in reservation.projects
 
 
-# Used if the operator has no file.
+# The reserved names if the operator has no file.
 NO_RESERVED_NAMES = ReservedNames()
 
 
 @functools.cache
 def read_reserved_names(path: str | None) -> ReservedNames:
-    """Return the operator's reserved names; a process reads each file once.
+    """Return the operator's reserved names. A process reads each file only once.
 
     :param path: the path of the file; None if no names are reserved.
     :raises InvalidReservedNames: if the file is missing, unreadable or not valid.
@@ -161,7 +161,7 @@ def _reservation(key: yaml.Node, value: yaml.Node, name: str) -> Reservation:
 
 
 def _project(node: yaml.Node, name: str) -> str:
-    # The string as written, since YAML would read an id of digits as a number.
+    # The string is used as written: YAML would read an id that consists of digits as a number.
     is_text = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     text = str(node.value) if is_text else ""
     if not text or len(text) > _MAX_PROJECT or not text.isprintable():

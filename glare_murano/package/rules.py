@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules for packages: the code of each rule, and how to correct a package.
+"""Define the rules for packages: the code of each rule, and how to correct a package.
 
-A message ends in the code of the broken rule, in brackets. Counters have the code as a label. The
-strings below the codes appear in ``doc/source/reference/refusals.rst``.
+A message ends in the code of the broken rule, in brackets. Counters of refusals have the code as a
+label. The strings below the codes appear in ``doc/source/reference/refusals.rst``.
 """
 
 import enum
@@ -20,7 +20,7 @@ class Rule(enum.StrEnum):
     """The archive is not a ZIP file. Pack the contents of the package's directory as ZIP."""
     ARCHIVE_LAYOUT = "archive-layout"
     """The archive has bytes in front of, between or behind its files, or its end records contradict
-    each other, so that programs find different files in it. Pack the files into a new archive."""
+    each other. Then programs find different files in it. Pack the files into a new archive."""
     ARCHIVE_SIZE = "archive-size"
     """The archive is larger than ``max_archive_size``. Remove files from the package."""
     ARCHIVE_ENTRIES = "archive-entries"
@@ -29,7 +29,7 @@ class Rule(enum.StrEnum):
     """The files are more than ``max_archive_ratio`` times as large as the archive. Remove files
     that are mostly padding."""
     UNPACKED_SIZE = "unpacked-size"
-    """The files are larger than ``max_unpacked_size`` together. Remove some of them."""
+    """All files together are larger than ``max_unpacked_size``. Remove some of them."""
     PATH_ESCAPE = "path-escape"
     """A path is empty, is absolute, or leaves the package's directory. Use relative paths
     without ``.``, ``..`` and empty parts."""
@@ -48,26 +48,27 @@ class Rule(enum.StrEnum):
     PATH_DEPTH = "path-depth"
     """A path has more than 32 directories. Use fewer levels."""
     ENTRY_TYPE = "entry-type"
-    """An entry is a link, a device, or anything but a file or an empty directory. Replace the entry
-    by a file."""
+    """An entry is neither a file nor an empty directory, but a link or a device, for example.
+    Replace it by a file."""
     ENTRY_ENCRYPTED = "entry-encrypted"
     """A file is encrypted. Pack the package without a password."""
     ENTRY_COMPRESSION = "entry-compression"
-    """A file is neither stored nor deflated, or needs a newer version of the ZIP format than 4.5.
-    Pack the package with one of these methods."""
+    """A file is compressed by a method other than Deflate, or needs a newer version of the ZIP
+    format than 4.5. Pack the package with Deflate, or without compression."""
     ENTRY_SIZE = "entry-size"
     """A file is too large, or not as large as declared. Shorten the file, or pack again."""
     ENTRY_DATA = "entry-data"
     """A file is damaged, or more bytes follow the end of its compressed data. Pack again."""
     ENTRY_HEADER = "entry-header"
-    """The header in front of a file, or the sizes behind it, contradict the archive's directory.
-    Pack again with another program."""
+    """The header in front of a file, or the sizes behind it, contradict the directory of the
+    archive. Pack again with another program."""
     ENTRY_EXTRA = "entry-extra"
-    """An extra field of a file is cut off, or gives the file another name or type, which only some
-    programs use. Pack again with another program, or with names in ASCII."""
+    """An extra field of a file is cut off, or gives the file another name or type. Only some
+    programs use this name or type. Pack again with another program, or with names in ASCII."""
     ENTRY_STREAMED = "entry-streamed"
-    """A file is stored without compression, and its size follows it, as if packed into a pipe
-    without compression. Compress the file, or pack into a file instead of a pipe."""
+    """A file is stored without compression, and its size is behind it, not in front of it. Some
+    programs pack so when they write to a pipe. Compress the file, or pack into a file instead of a
+    pipe."""
     ENTRY_OVERLAP = "entry-overlap"
     """Two files share bytes of the archive. Pack again."""
     MANIFEST_MISSING = "manifest-missing"
@@ -79,12 +80,13 @@ class Rule(enum.StrEnum):
     """A key is not a string, is repeated, or is a merge key (``<<``). Write each key once. An
     unknown key is only logged as a warning."""
     MANIFEST_VALUE = "manifest-value"
-    """A mapping in the manifest has a merge key, or a key that is not a string. Write it out."""
+    """A mapping in the manifest has a merge key, or a key that is not a string. Write out merged
+    keys, and write keys as strings."""
     MANIFEST_TEXT = "manifest-text"
     """``Name``, ``Description`` or ``Author`` is not a string. Write a string."""
     MANIFEST_NAME = "manifest-name"
-    """``FullName`` is missing or not valid. Join ASCII letters, digits and underscores by
-    dots. A letter of another alphabet may look the same: the message has its code."""
+    """``FullName`` is missing or not valid. Join ASCII letters, digits and underscores by dots. A
+    letter of another alphabet may look the same; the message has its code."""
     MANIFEST_VERSION = "manifest-version"
     """``Version`` is not a valid version. Write a SemVer version such as ``1.2.3``."""
     MANIFEST_FORMAT = "manifest-format"
@@ -96,15 +98,15 @@ class Rule(enum.StrEnum):
     MANIFEST_CLASSES = "manifest-classes"
     """``Classes`` is not a mapping of class names to relative paths. Correct the line."""
     MANIFEST_FILE = "manifest-file"
-    """``UI``, ``Logo`` or ``Supplier.Logo`` is not a relative path. Write one."""
+    """``UI``, ``Logo`` or ``Supplier.Logo`` is not a relative path. Write a relative path."""
     MANIFEST_REQUIRE = "manifest-require"
     """``Require`` is not a mapping of package names to valid ranges, or has more than 256
     entries. Write lines such as ``org.example.db: ">=1.2,<2"``."""
     MANIFEST_SUPPLIER = "manifest-supplier"
     """``Supplier`` is not a mapping of strings. Correct the line."""
     MANIFEST_MISMATCH = "manifest-mismatch"
-    """The package contradicts a field of the artifact, or the name or the id of the image. Create
-    an artifact or an image with the values of the package, or correct the package."""
+    """The package disagrees with a field of the artifact, or with the name or the id of the image.
+    Create an artifact or an image with the values of the package, or correct the package."""
     MANIFEST_LIMIT = "manifest-limit"
     """The service cannot store a value: a string is too long, a tag contains a comma or a slash,
     a character is NUL or beyond U+FFFF, or all lists and mappings of a package (classes, base
@@ -124,11 +126,12 @@ class Rule(enum.StrEnum):
     """A YAML alias contains itself, or aliases expand to more than 100,000 values. Write out
     the values."""
     YAML_KEY = "yaml-key"
-    """A mapping in a class file or a form has a key twice, and programs would use one or the other.
-    Write each key once. In a form, a key that is repeated with the same value is only logged as a
-    warning."""
+    """A mapping in a class file or a form has a key twice. Some programs would use the first value,
+    others the last. Write each key once. In a form, a key that is repeated with the same value is
+    only logged as a warning."""
     CLASS_FILE = "class-file"
-    """The file of a class is missing. Add it to ``Classes``, or correct the manifest."""
+    """The file of a class is missing. Add it to the directory ``Classes``, or correct the
+    manifest."""
     CLASS_SYNTAX = "class-syntax"
     """``Name``, ``Extends`` or ``Namespaces`` of a class is not valid. Correct the class."""
     CLASS_NAME = "class-name"
@@ -136,36 +139,37 @@ class Rule(enum.StrEnum):
     CLASS_MISSING = "class-missing"
     """A file does not define a class that the manifest lists. Correct the manifest or ``Name``."""
     CLASS_CYCLE = "class-cycle"
-    """A class extends itself, directly or through other classes of the package. The name of a base
-    class means the package's own class, if it has one. Correct ``Extends``."""
+    """A class extends itself, directly or through other classes of the package. A base class is
+    looked up in the package itself first. Correct ``Extends``."""
     CLASS_UNLISTED = "class-unlisted"
     """No installed function finds the classes that the package type generates. List them in
-    ``Classes``, or install a plug-in with such a function on the server."""
+    ``Classes`` in the manifest, or install a plug-in with such a function on the server."""
     NAME_RESERVED = "name-reserved"
-    """The name of the package, or of a class, is under a prefix that the operator has reserved for
-    other projects, or is that of the core library. Choose another name, or publish as an owner."""
+    """The operator has reserved the name of the package, or of a class, for other projects; or the
+    package has the name of the core library. Choose another name, or publish in one of these
+    projects."""
     FORM_SECTION = "form-section"
-    """A form is not a mapping, ``Application`` is missing or has no header with a type, or
-    another section is not what the dashboard expects. Correct the section. An unknown section
-    is only logged as a warning."""
+    """A form is not a mapping; or ``Application`` is missing or has no header with a type; or
+    another section is not what the dashboard expects. Correct the section. An unknown section is
+    only logged as a warning."""
     FORM_VERSION = "form-version"
     """``Version`` of a form is not from 2.0 to 2.4. Write the version that the form needs."""
     FORM_PAGE = "form-page"
-    """An entry of ``Forms`` is not a mapping of its name to a mapping with a list ``fields``.
-    Correct the indentation. Other keys are only logged as a warning."""
+    """An entry of ``Forms`` is not a mapping of the page's name to a mapping with a list
+    ``fields``. Correct the indentation. Other keys are only logged as a warning."""
     FORM_FIELD = "form-field"
-    """A field of a form has no ``name``, or no ``type``. Add them. Names and types are strings, and
-    a type that the dashboard does not know is the name of a class."""
+    """A field of a form has no ``name``, or no ``type``. Add them. Both are strings. A type that
+    the dashboard does not know has to be the name of a class."""
     FORM_ATTRIBUTE = "form-attribute"
     """A field of a form has an attribute that its type does not have, or a value of another kind.
     Correct the attribute, or remove it."""
     FORM_VALIDATOR = "form-validator"
-    """A regular expression is not valid, or a validator is malformed. Correct it. Expressions
-    stand without quotes."""
+    """A regular expression is not valid, or a validator is malformed. Correct it. Write YAQL
+    expressions without quotes."""
     FORM_RANGE = "form-range"
     """``classVersion`` in the header of an object is not a range of versions, or YAML reads it as
     another one: ``1.10`` without quotes is the number 1.1. Write it in quotes. Engines refuse such
-    an object, so the package is refused whatever ``check_forms`` is."""
+    an object, so the package is refused whatever the value of ``check_forms`` is."""
     IMAGE_MISSING = "image-missing"
     """The file of a logo is missing. Add it, or remove the key from the manifest."""
     IMAGE_SIZE = "image-size"
@@ -193,26 +197,26 @@ class Rule(enum.StrEnum):
     """A class, base class, requirement or form that the package type generates is not valid, or
     the package type itself refuses a file. Correct the package."""
     READING_LIMIT = "reading-limit"
-    """The service needs more processor time than ``max_reading_seconds``, or more memory than
-    ``max_reading_memory``, to read the package, or its metadata, logos and form take more than
-    4 MiB. Simplify the package."""
+    """To read the package, the service needs more processor time than ``max_reading_seconds``, or
+    more memory than ``max_reading_memory``; or the metadata, logos and form of the package take
+    more than 4 MiB. Simplify the package."""
     READING_FAILURE = "reading-failure"
     """The service could not read the package, or the plug-in of the package type failed (in Glare,
     status 500). Read the service's log, and correct or reinstall the plug-in."""
     SERVICE_BUSY = "service-busy"
-    """The service was reading other packages for ``max_reading_wait`` seconds, or too many of the
-    project wait already (in Glare, status 503). Nothing is wrong with the package: upload it
-    again. The command does so by itself, a few times."""
+    """The service was reading other packages for ``max_reading_wait`` seconds, or too many packages
+    of the project are already waiting (in Glare, status 503). Nothing is wrong with the package:
+    upload it again. The ``openstack`` command repeats the upload by itself, a few times."""
     PLUGIN_NAME = "plugin-name"
     """The package has the name of an extension plug-in of the engines (``provided_packages``), or
-    defines a class of one (``provided_classes``). Choose another name."""
+    defines a class of such a plug-in (``provided_classes``). Choose another name."""
     REQUIREMENT_MISSING = "requirement-missing"
-    """A package is activated, and a package that it requires is missing, or no package that it
-    requires has a base class. Upload that package first, change the range, or add it to
-    ``Require``."""
+    """A package cannot be activated, because it requires a package that is missing, or extends a
+    class that none of the packages that it requires defines. Upload the missing package first,
+    change the range, or add the missing package to ``Require``."""
     REQUIREMENT_PRIVATE = "requirement-private"
-    """A package is published, and a package that it requires, or that has a base class, is not
-    public. Publish that one first."""
+    """A package cannot be made public, because it requires a package that is not public, or extends
+    a class of such a package. Publish that package first."""
     REQUIREMENT_LAST = "requirement-last"
-    """A package is deleted or deactivated, and no other package satisfies the requirements of
-    active packages. Upload another version first."""
+    """A package cannot be deleted or deactivated, because no other package satisfies the
+    requirements of active packages. Upload another version first."""

@@ -3,7 +3,7 @@
 """Parse untrusted YAML without executing code or exhausting memory.
 
 libyaml parses the YAML, and this module limits the input and the output. Results are nodes, not
-values, since a node contains the string as written, and the line number.
+values, since a node also contains the string as written, and the line number.
 """
 
 import itertools
@@ -33,7 +33,7 @@ _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
 
 _TRUTH = yaml.SafeLoader.bool_values
-# Longer keys are not converted, since a number to the base of 60 takes time.
+# Longer keys are not converted. They may be numbers in base 60, whose conversion takes long.
 _MAX_CONVERTED = 1000
 _STRINGS = frozenset({STR, YAQL, MERGE})
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
@@ -44,17 +44,17 @@ _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp
 # The tags of YAML and of MuranoPL.
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {YAQL}
 
-# libyaml composes nodes recursively, in C: deep nesting overflows the stack and kills
-# the process. In every encoding, each level needs one of the first five characters below,
-# and each of the seven characters makes at most three nodes. So a file with few of
-# these characters is safe. Any other file is first checked event by event.
+# libyaml composes nodes recursively, in C: deep nesting overflows the stack and kills the process.
+# In every encoding, each level needs one of the first five characters below, and each of the seven
+# characters makes at most three nodes. So a file with few of these characters is safe. In any other
+# file, the events of the parser are checked first.
 _NODE_CHARACTERS = b"[{-?:,."
 _SAFE_COUNT = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
-# Global names are faster than attributes, and the loader uses them for every node.
+# Global names are faster than attributes, and the YAML loader uses them for every node.
 _SCALAR = yaml.ScalarNode
 _MAPPING = yaml.MappingNode
 _RESOLVERS = {
@@ -64,7 +64,10 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader, which resolves tags faster, and skips the unused resolvers of paths."""
+    """PyYAML's loader, with a faster method to resolve tags.
+
+    It skips path resolvers, which are not used here.
+    """
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         pass
@@ -103,8 +106,8 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     :param name: the name of the file, for messages.
     :returns: the root nodes, without empty documents at the end, and the total number of nodes
         after aliases are expanded.
-    :raises InvalidPackage: if the file is too large, nested too deep or not valid YAML, if MuranoPL
-        does not know a tag, or if aliases expand to too many nodes.
+    :raises InvalidPackage: if the file is too large, is nested too deep, or is not valid YAML; if
+        MuranoPL does not know a tag; or if aliases expand to too many nodes.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
@@ -120,7 +123,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
         raise _refusal(Rule.YAML_SYNTAX, name, f"not valid YAML: {error.problem}", mark) from error
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        # libyaml counts bytes.
+        # The position in an error is a number of bytes.
         line = data.count(b"\n", 0, getattr(error, "position", 0)) + 1
         problem = errors.Problem(Rule.YAML_SYNTAX, name, f"not valid YAML: {reason}", line)
         raise errors.InvalidPackage([problem]) from error
@@ -130,8 +133,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
 def plain(node: yaml.Node) -> Any:
     """Return the value of a node: dicts, lists, strings, numbers, truth values and None.
 
-    Scalars of other types become strings as written. Examples are dates, and numbers to the base
-    of 60.
+    Scalars of other types become strings as written. Examples are dates, and numbers in base 60.
 
     :raises ValueError: if a key of a mapping is not a string.
     """
@@ -157,7 +159,7 @@ def strings(node: yaml.Node) -> Any:
 
 
 def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of a mapping node, with its merge keys (``<<``) resolved.
+    """Resolve the merge keys (``<<``) of a mapping node, and return its pairs.
 
     The pairs of merged mappings come first. The node is changed in place.
 
@@ -175,16 +177,17 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]]:
     """Yield each repeated key of a mapping, at any level of the documents.
 
-    Parsers differ: PyYAML uses the last of equal keys, and so do the engine and the dashboard.
-    Other parsers use the first.
+    Parsers differ: PyYAML, the engine and the dashboard use the last of equal keys, and other
+    parsers use the first.
 
     :param roots: documents that ``compose_all`` has returned, before any call of ``merged_pairs``.
     :returns: the node of the key, and whether its value is the same as that of the earlier key.
     """
-    # An alias is the same node once more.
+    # Id of the key's node -> result. The ids are needed, since aliases lead to the same node again.
     found: dict[int, tuple[yaml.Node, bool]] = {}
     collections = [node for node in roots if type(node) is not _SCALAR]
-    # The list grows meanwhile. Calls would be slow, since every class has many nodes.
+    # The loop appends to the list. Recursive calls would be slower, and class files have many
+    # nodes.
     for node in collections:
         if type(node) is not _MAPPING:
             collections += [item for item in node.value if type(item) is not _SCALAR]
@@ -248,7 +251,7 @@ def _read_key(key: yaml.ScalarNode) -> Hashable:
         return text
     try:
         read: Hashable = yaml.constructor.SafeConstructor().construct_object(key)
-    # Each type has its own errors, such as KeyError for "!!bool x".
+    # The errors depend on the type, such as KeyError for "!!bool x".
     except Exception:
         return text
     return read
@@ -260,7 +263,7 @@ def _is_same(first: yaml.Node, second: yaml.Node) -> bool:
     if type(first) is not type(second) or first.tag != second.tag:
         return False
     if isinstance(first, yaml.ScalarNode) and isinstance(second, yaml.ScalarNode):
-        # Only a string without quotes can be an expression.
+        # Only a string without quotes can be a YAQL expression.
         return first.value == second.value and (not first.style) == (not second.style)
     if len(first.value) != len(second.value):
         return False
@@ -283,13 +286,13 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _check_events(data: bytes, name: str) -> None:
-    """Check the parser's events, before libyaml composes nodes from them.
+    """Check the parser's events before libyaml composes nodes from them.
 
     :raises InvalidPackage: if the file is nested too deep, has too many nodes, or has an alias that
         contains itself.
     """
     count = 0
-    # The anchor of each collection around an event; None for a collection without an anchor.
+    # The anchors of the collections that contain the present event; None for one without an anchor.
     anchors: list[str | None] = []
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         count += isinstance(event, _NODE)
@@ -307,7 +310,7 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _count_expanded(roots: list[yaml.Node], name: str) -> int:
-    """Return the number of nodes after aliases are expanded.
+    """Check nodes, and return their number after aliases are expanded.
 
     :raises InvalidPackage: if there are too many nodes, they are nested too deep, or a tag is
         unknown.
@@ -327,7 +330,7 @@ def _count_expanded(roots: list[yaml.Node], name: str) -> int:
             break
         if depth == MAX_DEPTH:
             raise _too_deep(name, collections[0].start_mark)
-        # A call for each node would be slow, since every class has many nodes.
+        # Function calls for each node would be slow, and class files have many nodes.
         children = itertools.chain.from_iterable(
             itertools.chain.from_iterable(node.value) if type(node) is _MAPPING else node.value
             for node in collections

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Describe what a package type generates, for a loader.
+"""Describe what a package type generates, for the loader and for authors.
 
-A loader reads archives in its own process. But the function of a package type can be other people's
-code, which runs in a child process with limits.
+The loader reads archives in its own process. But the function of a package type may come from
+another distribution, so it runs in a child process with limits.
 """
 
 import base64
@@ -22,10 +22,10 @@ _IN_CHILD = "glare_murano.package.type_process:describe_in_child"
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by the function for its format, in a child process if necessary.
+    """Describe a package by the function for its format.
 
-    A function of this project runs in this process, and any other function in a child. If no
-    function is installed, the manifest alone describes the package.
+    A function of this project runs in this process, and any other function in a child process. If
+    no function is installed, the manifest alone describes the package.
 
     :raises InvalidPackage: if the function refuses the package, or fails.
     """
@@ -44,9 +44,9 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package for its author, and refuse it if a service would.
+    """Describe a package for its author, and refuse it if a service would refuse it.
 
-    :raises InvalidPackage: as ``describe``; also if no function for the format is installed, and
+    :raises InvalidPackage: as in ``describe``; also if no function for the format is installed and
         the manifest lists no class.
     """
     if package_types.has_function(manifest.format):
@@ -55,10 +55,10 @@ def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_in_child(file: IO[bytes], limits: dict[str, int]) -> dict[str, Any]:
-    """Describe the package in a file; the child process calls this function.
+    """Describe the package in a file. The child process calls this function.
 
-    :param limits: the fields of ``Limits``.
-    :returns: the description or the problems of the package, as ``archive_process.answered`` does.
+    :param limits: the fields of ``Limits``, by name.
+    :returns: the description or the problems, in the form of ``archive_process.answered``.
     """
 
     def describe_file() -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _manifest(archive: Archive) -> Manifest:
 def _description(result: Any) -> Description:
     """Read a description that a child has sent.
 
-    The names in it are not checked here, but by ``read_contents``.
+    The names in it are not checked here, but in ``read_contents``.
 
     :raises TypeError: if a value has the wrong type.
     :raises ValueError: if the result is not a description.

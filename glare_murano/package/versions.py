@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Versions of packages, and ranges of versions.
+"""Parse versions of packages and ranges of versions, and compare them.
 
-The grammar comes from the specification "Murano versioning", section "Package requirements". If the
-engine of Murano 16 differs from the specification, this module follows the engine, for pre-releases
-and build metadata as well: the engine, the loader and Glare must select the same version for a
-requirement. There is one exception: the specification allows a partial version after ``!=``, but
+The grammar comes from the specification "Murano versioning", section "Package requirements". The
+engine, the loader and Glare must select the same version for a requirement. So if the engine of
+Murano 16 differs from the specification, this module follows the engine, also for pre-releases and
+build metadata. There is one exception: the specification allows a partial version after ``!=``, but
 the engine refuses it. So ``loader.engine.patches`` makes the engine read ranges with this module.
 """
 
@@ -26,10 +26,12 @@ from glare_murano.package.errors import InvalidRange, InvalidVersion, quoted
 
 __all__ = ["SortedVersions", "Version", "VersionSpec", "parse_version", "places", "sort_key"]
 
-# A key that orders versions by precedence: the numbers, and the encoded pre-release. Python
-# compares such keys faster than versions: semantic_version calls a method for each identifier.
+# A key that sorts versions by precedence: three numbers, and the encoded pre-release. Python
+# compares such keys faster than versions, since semantic_version calls a method for each
+# identifier.
 _Key = tuple[int, int, int, bytes]
-# A comparison, or "older than 1.5.0 or not older than 1.6.0" for !=1.5.
+# A comparison, such as >=1.2.0. A clause such as !=1.5 is an AnyOf: older than 1.5.0, or not older
+# than 1.6.0.
 _Clause: TypeAlias = semver.Range | semver.AnyOf
 # The end of a key without a pre-release. It is greater than every encoded pre-release.
 _NO_PRERELEASE = b"\xff"
@@ -46,9 +48,9 @@ _WHITESPACE = re.compile(r"\s+")
 def parse_version(text: str | None) -> Version:
     """Parse the ``Version`` of a manifest.
 
-    :param text: a version of the form ``Major.Minor.Patch[-prerelease][+build]``. ``1`` and
-        ``1.2`` are completed with zeros. None and the empty string mean ``0.0.0`` (specification
-        "Murano versioning", section "Murano packages versioning").
+    :param text: a version in the form ``Major.Minor.Patch[-prerelease][+build]``. ``1`` and ``1.2``
+        are completed with zeros. None and the empty string mean ``0.0.0`` (specification "Murano
+        versioning", section "Murano packages versioning").
     :raises InvalidVersion: if the string is not valid.
     """
     complete = (text or "").strip() or "0.0.0"
@@ -65,7 +67,7 @@ def parse_version(text: str | None) -> Version:
         ) from error
 
 
-# A cache, since requirements name the same few versions again and again.
+# Versions are cached, since requirements name the same few versions again and again.
 _version = functools.lru_cache(maxsize=4096)(Version)
 
 
@@ -73,7 +75,7 @@ _version = functools.lru_cache(maxsize=4096)(Version)
 class VersionSpec:
     """A range of versions, as in ``Require``, ``classVersion`` or a query.
 
-    Immutable and hashable. Ranges with the same clauses are equal.
+    A range is immutable and hashable. Ranges with the same clauses are equal.
 
     >>> spec = VersionSpec.of(">=1.2,<2")
     >>> spec.match(Version("1.10.0"))
@@ -85,18 +87,18 @@ class VersionSpec:
 
     text: str = dataclasses.field(compare=False)
     canonical: str
-    # The version, if the range is a single clause ``==``.
+    # The version, if the range is a single clause ``==``; otherwise None.
     _exact: Version | None = dataclasses.field(compare=False)
     # The keys at which the range begins and ends, alternately, in ascending order.
     _edges: tuple[_Key, ...] = dataclasses.field(compare=False)
     # The versions with build metadata in clauses ``==``, and those in clauses ``!=``. A version in
-    # the range equals each required version, and no excluded version.
+    # the range must equal all required versions, and must not equal an excluded version.
     _required: frozenset[Version] = dataclasses.field(compare=False)
     _excluded: frozenset[Version] = dataclasses.field(compare=False)
 
     @classmethod
     def of(cls, text: "str | VersionSpec | None") -> "VersionSpec":
-        """Parse a range; return a ``VersionSpec`` as it is.
+        """Parse a range. A ``VersionSpec`` is returned as it is.
 
         :param text: a partial or full version, or ``*``, or clauses joined by commas. A clause
             begins with ``==``, ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, or, as in the engine,
@@ -123,9 +125,9 @@ class VersionSpec:
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
         """Return the ranges to try, in this order, for the version in an object header.
 
-        The first range is this range. If it is a single version, the next ranges are its minor
-        version and its major version (specification "Murano versioning", section "Object version").
-        Any other range has no fallback.
+        The first range is this range. If it names exactly one version, the next ranges are the
+        minor version and the major version of this version (specification "Murano versioning",
+        section "Object version"). Any other range has no fallback.
         """
         if self._exact is None:
             return (self,)
@@ -152,8 +154,8 @@ class VersionSpec:
     def edges(self) -> frozenset[Version]:
         """The edges: versions without a pre-release, where the range or a gap in it begins or ends.
 
-        Between two neighbouring edges, either all versions without a pre-release are in the range,
-        or none of them is.
+        Between two neighbouring edges, the range contains either all versions without a
+        pre-release, or none of them.
         """
         return frozenset(
             Version(major=major, minor=minor, patch=patch + (prerelease > _NO_PRERELEASE))
@@ -163,8 +165,9 @@ class VersionSpec:
     def select(self, versions: Iterable[Version]) -> Version | None:
         """Return the newest of the given versions in the range; None if no version is in it.
 
-        If several versions are equally new, and differ only in build metadata, the version that the
-        range names exactly is returned, else the first of them.
+        Several versions may be equally new, and differ only in build metadata. Of these, the
+        version that the range names exactly is returned. If the range names none of them, the first
+        is returned.
         """
         found = filter(self.match, versions)
         return max(found, key=lambda each: (_key(each), self.is_exactly(each)), default=None)
@@ -179,15 +182,15 @@ class VersionSpec:
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> VersionSpec:
     compact = _WHITESPACE.sub("", text)
-    # The engine reads a bare "1" as "==1".
+    # The engine reads "1" without an operator as "==1".
     if compact[:1].isdigit():
         compact = f"=={compact}"
     try:
-        # The range is also kept as written, so that length is limited as well.
+        # The range is also stored as written, so this length is limited as well.
         is_too_long = len(compact) > _MAX_LENGTH or len(text) > 2 * _MAX_LENGTH
         if is_too_long or compact.count(",") >= _MAX_CLAUSES:
             raise ValueError(compact)
-        # The clauses are kept without duplicates, in a fixed order.
+        # The clauses are sorted, without duplicates, so that equal ranges have the same clauses.
         found = dict(itertools.chain(*map(_parse_clauses, compact.split(","))))
         clauses = {clause: found[clause] for clause in sorted(found)}
     except ValueError as error:
@@ -210,9 +213,9 @@ def _parse(text: str) -> VersionSpec:
 
 
 def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
-    """Parse the part of a range between two commas, which can have several clauses.
+    """Parse the part of a range between two commas, which can stand for several clauses.
 
-    :returns: for each clause, its form with full versions, and the parsed clause.
+    :returns: for each clause, its text with full versions, and the parsed clause.
     """
     parsed = SimpleSpec(text).clause
     for clause in parsed if isinstance(parsed, semver.AllOf) else [parsed]:
@@ -228,7 +231,10 @@ def _targets(clause: _Clause) -> list[Version]:
 
 
 def _edges_of(clause: _Clause) -> Sequence[_Key]:
-    """Return the keys at which a clause begins and ends, alternately; ignore build metadata."""
+    """Return the keys at which the range of a clause begins and ends, alternately.
+
+    Build metadata is ignored.
+    """
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)
         return _LOWEST, _first(low), _key(high)
@@ -249,7 +255,10 @@ def _edges_of(clause: _Clause) -> Sequence[_Key]:
 
 
 def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
-    """Return the edges of the range in which all clauses agree, given the edges of each clause."""
+    """Return the keys at which the range that satisfies all clauses begins and ends, alternately.
+
+    :param all_edges: the keys of each clause, as ``_edges_of`` returns them.
+    """
     # Key -> the number of clauses that begin there, minus the number of clauses that end there.
     changes: dict[_Key, int] = collections.defaultdict(int)
     for edges in all_edges:
@@ -265,7 +274,10 @@ def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
 
 
 def _first(version: Version) -> _Key:
-    """Return the key at which a version begins; ``1.2.0`` begins before its pre-releases."""
+    """Return the first key that belongs to a version.
+
+    The pre-releases of ``1.2.0`` belong to ``1.2.0``, and come before it.
+    """
     key = _key(version)
     return key if version.prerelease else (*key[:3], b"")
 
@@ -276,10 +288,10 @@ def _key(version: Version) -> _Key:
     return version.major, version.minor, version.patch, encoded
 
 
-# A cache, since the same pre-releases are compared again and again.
+# Results are cached, since the same pre-releases are compared again and again.
 @functools.lru_cache(maxsize=4096)
 def _encode(identifiers: tuple[str, ...]) -> bytes:
-    """Encode identifiers of a pre-release or build metadata, so that bytes sort as in SemVer.
+    """Encode identifiers of a pre-release or build metadata, so that the bytes sort as in SemVer.
 
     Numbers precede other identifiers. If a list of identifiers is the beginning of another list, it
     precedes the longer list.
@@ -304,11 +316,11 @@ def sort_key(version: Version) -> tuple[_Key, bytes, tuple[str, ...]]:
 
 
 class SortedVersions:
-    """A sorted list of versions, which represents sets of its versions as numbers.
+    """A sorted list of versions, which represents sets of its versions as bit masks.
 
-    The list has no duplicates, and the oldest version is first. In the number of a set, each
-    version has a bit: the version at place 0 has the lowest bit. To find the versions in a range
-    takes a bisection for each edge of the range, whatever the number of versions.
+    The list has no duplicates, and the oldest version is first. The place of a version is its index
+    in the list. A set is an int: bit n is set if the version at place n is in the set. With these
+    sets, the versions in a range are found fast, whatever the number of versions.
 
     >>> versions = SortedVersions([Version("1.2.0"), Version("1.0.0"), Version("2.0.0")])
     >>> bin(versions.within(VersionSpec.of("<2")))
@@ -324,15 +336,15 @@ class SortedVersions:
         self.every = (1 << len(self._versions)) - 1
 
     def __getitem__(self, place: int) -> Version:
-        """Return the version at a place, which is the number of its bit in a set."""
+        """Return the version at a place."""
         return self._versions[place]
 
     def place(self, version: Version) -> int:
-        """Return the place of a version."""
+        """Return the place of a version in the list, where 0 is the place of the oldest version."""
         return self._places[version]
 
     def within(self, spec: VersionSpec) -> int:
-        """Return the set of the versions in a range."""
+        """Return the set of the versions that are in a range."""
         places = [bisect.bisect_left(self._keys, edge) for edge in spec._edges]
         if len(places) % 2:
             places.append(len(self._keys))
@@ -344,7 +356,7 @@ class SortedVersions:
         return found & ~self.among(spec._excluded) if spec._excluded else found
 
     def among(self, versions: Iterable[Version]) -> int:
-        """Return the set of the given versions; leave out those that the list does not have."""
+        """Return the set of the given versions, without versions that are not in the list."""
         found = 0
         for version in versions:
             place = self._places.get(version)
@@ -361,13 +373,16 @@ class SortedVersions:
         return map(self._versions.__getitem__, places(chosen))
 
     def memberships(self, sets: Iterable[int]) -> list[int]:
-        """Return which sets contain each version.
+        """Return which of several sets contain each version.
 
-        :returns: for each version, the oldest first, a number with a bit for each set.
+        :param sets: the sets.
+        :returns: for each version, the oldest first, a bit mask: bit n is set if set n contains the
+            version.
         """
         changes = [0] * (len(self._versions) + 1)
         for number, chosen in enumerate(sets):
-            # Neighbouring versions are usually in the same sets, so only borders are visited.
+            # Neighbouring versions are usually in the same sets, so only the versions at which a
+            # set begins or ends are visited.
             for place in places(chosen ^ chosen << 1):
                 changes[place] ^= 1 << number
         return list(itertools.accumulate(changes[:-1], operator.xor))

@@ -12,7 +12,7 @@ from glare_murano.package.zip_directory import DEFLATED, Member
 
 _CHUNK = 128 * 1024
 
-# A function that takes a place and a number of bytes, and returns these bytes of the archive; it
+# A function that takes an offset and a number of bytes, and returns these bytes of the archive. It
 # returns fewer bytes at the end of the archive.
 Read = Callable[[int, int], bytes]
 
@@ -20,11 +20,11 @@ Read = Callable[[int, int], bytes]
 def read_content(read: Read, member: Member) -> Iterator[bytes]:
     """Yield the unpacked content of an entry in pieces, so that memory does not grow with its size.
 
-    The content may be longer than declared, so the caller must count the bytes, and stop.
+    The content may be longer than declared. So the caller must count the bytes, and stop.
 
     :param read: a function that reads the archive.
-    :raises InvalidArchive: if the data are damaged, or bytes follow the end of the compressed
-        data.
+    :param member: the entry.
+    :raises InvalidArchive: if the data are damaged, or bytes follow the end of the compressed data.
     """
     crc = 0
     for piece in _inflated(read, member) if member.method == DEFLATED else _packed(read, member):

@@ -18,10 +18,10 @@ from glare_murano.package.rules import Rule
 STORED = 0
 DEFLATED = 8
 HAS_DESCRIPTOR = 0x8
-# Version 4.5 of the ZIP format has ZIP64.
+# The newest supported version of the ZIP format is 4.5, which has ZIP64.
 NEWEST_VERSION = 45
 ZIP64_FIELD = 0x0001
-# A value that is too large for its bytes; a ZIP64 record has the true value.
+# This value means that the true value does not fit into four bytes. A ZIP64 record has it.
 MAX_32 = 0xFFFFFFFF
 
 _MAX_16 = 0xFFFF
@@ -40,7 +40,8 @@ _SIGNATURES = (
     *(_END_SIGNATURE, _END_64_SIGNATURE, _LOCATOR_SIGNATURE, _ENTRY_SIGNATURE),
     *_OTHER_SIGNATURES,
 )
-# The bytes of the ZIP64 end record after its second field, without optional data.
+# The expected value of the second field of the ZIP64 end record: the number of bytes after this
+# field, without optional data.
 _END_64_SIZE = _END_64.size - 12
 # A generous limit for the name, extra fields and comment of one entry.
 _ENTRY_TEXT_SIZE = 1024
@@ -49,7 +50,8 @@ _ENTRY_TEXT_SIZE = 1024
 _UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
 _IS_UTF_8 = 0x800
 _DOS_DIRECTORY = 0x10
-# Extra fields from which some programs take a name, or a type and the target of a link.
+# Extra fields from which some programs take a name, or a type and the target of a link -> why an
+# entry with such a field is refused.
 _REFUSED_FIELDS = {0x7075: "gives it a second name", 0x756E: "gives it a second type"}
 
 
@@ -64,8 +66,8 @@ class Member:
     :param packed_size: the size of the data in the archive, in bytes.
     :param size: the size of the unpacked content, in bytes.
     :param mode: the type and the permissions on Unix; 0 if unknown.
-    :param header: the place of the entry's header: its first byte in the archive.
-    :param data: the place of the entry's data; 0 until ``zip_layout`` has found it.
+    :param header: the offset of the entry's header in the archive.
+    :param data: the offset of the entry's data; 0 until ``zip_layout`` has found it.
     """
 
     path: str
@@ -89,7 +91,7 @@ class _End(NamedTuple):
 
     :ivar entries: the number of entries.
     :ivar size: the size of the directory in bytes.
-    :ivar place: the place of the directory: its first byte in the archive.
+    :ivar place: the offset of the directory in the archive.
     """
 
     entries: int
@@ -103,9 +105,9 @@ def read_directory(stream: IO[bytes], size: int, max_entries: int) -> tuple[list
     :param stream: the file, which must be seekable.
     :param size: the size of the file in bytes.
     :param max_entries: the largest allowed number of entries.
-    :returns: the entries in the order of the directory, and the place where the directory begins.
-    :raises InvalidArchive: if the file is not a ZIP file, has too many entries, or its records
-        contradict each other.
+    :returns: the entries in the order of the directory, and the offset of the directory.
+    :raises InvalidArchive: if the file is not a ZIP file, if it has too many entries, or if its
+        records contradict each other.
     """
     end, directory_end = _read_end(stream, size)
     if end.entries > max_entries or end.size > max_entries * (_ENTRY.size + _ENTRY_TEXT_SIZE):
@@ -122,7 +124,7 @@ def read_directory(stream: IO[bytes], size: int, max_entries: int) -> tuple[list
 def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
     """Read the end records.
 
-    :returns: their description of the directory, and the place where the first of them begins.
+    :returns: their description of the directory, and the offset of the first end record.
     """
     place, record = _find_end(stream, size)
     if len(record) < _END.size:
@@ -146,7 +148,7 @@ def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
 
 
 def _find_end(stream: IO[bytes], size: int) -> tuple[int, bytes]:
-    """Return the place of the last end record, and all bytes from this place on."""
+    """Return the offset of the last end record, and all bytes from this offset on."""
     for length in (_END.size, _END.size + _MAX_16):
         tail = read_at(stream, max(size - length, 0), length)
         start = tail.rfind(_END_SIGNATURE)
@@ -160,9 +162,10 @@ def _read_end_64(
 ) -> tuple[_End, int]:
     """Read the ZIP64 end record, and check that it agrees with the plain end record.
 
-    :param locator: the bytes of the locator, which points to the ZIP64 end record.
+    :param locator_place: the offset of the locator.
+    :param locator: the bytes of the locator, a record that points to the ZIP64 end record.
     :param end: the plain end record.
-    :returns: the description of the directory, and the place of the ZIP64 end record.
+    :returns: the description of the directory, and the offset of the ZIP64 end record.
     """
     place = locator_place - _END_64.size
     record = read_at(stream, place, _END_64.size) if place >= 0 else b""
@@ -199,7 +202,7 @@ def _parse_directory(directory: bytes, entries: int) -> list[Member]:
 
 
 def _parse_entry(directory: bytes, place: int) -> tuple[Member, int]:
-    """Return the entry at a place in the directory, and the place of the next entry."""
+    """Return the entry at an offset in the directory, and the offset of the next entry."""
     (_, _, version, flags, method, _, _, crc, packed_size, size, *lengths, disk, _, attributes,
      header) = _ENTRY.unpack_from(directory, place)  # fmt: skip
     start = place + _ENTRY.size
@@ -221,8 +224,8 @@ def _parse_entry(directory: bytes, place: int) -> tuple[Member, int]:
 def _decoded(name: bytes, flags: int) -> str:
     """Return the name of an entry as a string.
 
-    :raises InvalidArchive: if the name is marked as UTF-8 but is not valid UTF-8, or if it has no
-        such mark but characters outside of ASCII.
+    :raises InvalidArchive: if the name is marked as UTF-8 but is not valid UTF-8, or if it is not
+        marked but has characters outside ASCII.
     """
     if flags & _IS_UTF_8:
         try:
@@ -241,7 +244,7 @@ def _decoded(name: bytes, flags: int) -> str:
 
 
 def extra_fields(extra: bytes, path: str) -> dict[int, bytes]:
-    """Return the extra fields of an entry, by their ids.
+    """Return the extra fields of an entry: id -> content.
 
     :param extra: the bytes of all extra fields.
     :param path: the name of the entry, for messages.
@@ -266,10 +269,11 @@ def extra_fields(extra: bytes, path: str) -> dict[int, bytes]:
 
 
 def _resolved(field: bytes, values: tuple[int, ...], path: str) -> list[int]:
-    """Return values, with those that are too large for four bytes taken from the ZIP64 field.
+    """Replace values that are too large for four bytes by those in the ZIP64 field.
 
     :param field: the bytes of the ZIP64 field.
     :param values: the values in four bytes; ``MAX_32`` means too large.
+    :param path: the name of the entry, for messages.
     """
     too_large = values.count(MAX_32)
     if len(field) != 8 * too_large:
@@ -311,7 +315,7 @@ def _check_type(member: Member, attributes: int) -> None:
 
 
 def read_at(stream: IO[bytes], place: int, size: int) -> bytes:
-    """Return bytes of the archive from a place on; fewer bytes at the end of the archive."""
+    """Return bytes of the archive from an offset on; fewer bytes at the end of the archive."""
     stream.seek(place)
     return stream.read(size)
 
@@ -325,5 +329,5 @@ def _not_zip(reason: str) -> InvalidArchive:
 
 
 def misplaced(message: str) -> InvalidArchive:
-    """Return the error for a record that is not where it should be."""
+    """Return the error for an archive with a wrong layout, such as a record at a wrong offset."""
     return refusal(Rule.ARCHIVE_LAYOUT, "archive", message)

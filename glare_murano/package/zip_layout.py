@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the layout of a ZIP file: that its directory and the rest of the file agree.
+"""Check that the directory of a ZIP file agrees with the rest of the file.
 
 Some programs find the files of an archive in the directory at its end, other programs in the
 headers in front of the data. All programs must find the same files, so an archive must follow these
 rules:
 
 * The archive consists of the entries in the directory, in any order, then the directory, then the
-  end records. No other bytes stand between them, or before or after them.
-* The header of an entry has the same name, flags, method, CRC and sizes as the directory. If a
-  descriptor follows the data, it has the same CRC and sizes.
+  end records. There are no other bytes between them, before them or after them.
+* The header of an entry has the same name, flags, method, CRC and sizes as the directory. The
+  header is followed by the data. A descriptor may follow the data, with the same CRC and sizes.
 * No extra field changes the name or the type of an entry.
 
-This module does not read the data of the entries; see ``zip_data``.
+This module does not unpack the data of the entries; see ``zip_data``.
 """
 
 import operator
@@ -64,10 +64,9 @@ def read_members(stream: IO[bytes], size: int, max_entries: int) -> list[Member]
 
 
 def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
-    """Check an entry's header and descriptor, and set the place of its data.
+    """Check an entry's header and descriptor, and set the offset of its data.
 
-    :param following: the place where the next header or the directory begins. The entry must end
-        there.
+    :param following: the offset of the next header, or of the directory. The entry must end there.
     """
     has_long_sizes = _check_header(stream, member, following)
     end = member.data + member.packed_size
@@ -76,16 +75,17 @@ def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
     if end < following:
         raise _unlisted(end, following)
     if member.is_directory and member.packed_size:
-        # One byte more than the longest allowed data is read, to find data that is too long.
+        # One more byte than the longest allowed data is read, to detect data that is too long.
         data = read_at(stream, member.data, min(member.packed_size, len(_NO_DATA[-1]) + 1))
         if data not in _NO_DATA:
             raise refusal(Rule.ENTRY_TYPE, member.path, "is a directory, but has data")
 
 
 def _check_header(stream: IO[bytes], member: Member, following: int) -> bool:
-    """Check that the header of an entry agrees with the directory, and set the place of its data.
+    """Check that the header of an entry agrees with the directory, and set the offset of its data.
 
-    :returns: whether the header has ZIP64 sizes, of eight bytes.
+    :param following: the offset of the next header, or of the directory.
+    :returns: whether the header has ZIP64 sizes, which have eight bytes.
     """
     name = member.path.encode()
     member.data = member.header + _HEADER.size
@@ -108,15 +108,15 @@ def _check_header(stream: IO[bytes], member: Member, following: int) -> bool:
 
 
 def _long_sizes(member: Member, field: bytes, plain: list[int]) -> tuple[int, int]:
-    """Return the packed size and the size from the ZIP64 field of a header.
+    """Return the packed size and the unpacked size from the ZIP64 field of a header.
 
     :param field: the bytes of the ZIP64 field.
-    :param plain: the packed size and the size that the header has in four bytes.
+    :param plain: the two sizes in the four-byte fields of the header.
     """
     size, packed_size = _LONG_SIZES.unpack(field) if len(field) == _LONG_SIZES.size else (-1, -1)
     long = (packed_size, size)
-    # If a descriptor follows the data, sizes in four bytes in the header would hide that those in
-    # the descriptor have eight bytes.
+    # If a descriptor follows the data, the header must not also have sizes in four bytes: programs
+    # would then expect four bytes in the descriptor, which has eight.
     repeated = plain == [*long] and not member.flags & HAS_DESCRIPTOR
     if plain != [MAX_32, MAX_32] and not repeated:
         raise _contradiction(member, "ZIP64 sizes")
@@ -153,8 +153,8 @@ def _check_descriptor(stream: IO[bytes], member: Member, room: int, is_long: boo
     found = read_at(stream, member.data + member.packed_size, min(room, 24))
     if found.startswith(_DESCRIPTOR_SIGNATURE + sums):
         return len(_DESCRIPTOR_SIGNATURE + sums)
-    # A descriptor may lack the signature. But then, other programs could mistake a CRC for it, and
-    # could find the end of a stored file elsewhere.
+    # A descriptor may lack the signature. Then its CRC must not look like the signature. And the
+    # data must be compressed, since other programs could find the end of a stored file elsewhere.
     if (
         found.startswith(sums)
         and not found.startswith(_DESCRIPTOR_SIGNATURE)

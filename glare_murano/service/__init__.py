@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The code of the API that Glare and Glance share; each service adds queries of its database."""
+"""Serve the part of the API that is the same in Glare and Glance.
+
+Each service adds the queries of its own database.
+"""

@@ -33,7 +33,7 @@ _turns = Turns()
 
 
 def _renew_turns() -> None:
-    """Start with new turns after a fork: the turns so far belong to the parent process."""
+    """Start with new turns after a fork, since the existing turns belong to the parent process."""
     global _turns
     _turns = Turns()
 
@@ -53,16 +53,16 @@ def read(
     python: str = "",
     meanwhile: Callable[[], object] = lambda: None,
 ) -> StoredContents:
-    """Wait for the project's turn, then read an archive and check every file in it.
+    """Wait for a turn of the project, then read an archive and check every file in it.
 
     :param options: the values of ``archive_settings.OPTIONS``.
-    :param archive: an open file that has a descriptor.
+    :param archive: an open file that has a file descriptor.
     :param project_id: the project that owns the package.
     :param label: the name of the package in the log.
     :param python: the path of the child's interpreter; empty for that of this process.
     :param meanwhile: a function that is called every second during the wait and the reading, and
         while the result is checked. If it raises an error, the reading ends with this error.
-    :raises ServiceBusy: if the turn of the project does not come in time.
+    :raises ServiceBusy: if the project does not get a turn in time.
     :raises InvalidPackage: if the package breaks a rule, reaches a limit, or cannot be read.
     """
     parameters = {
@@ -86,17 +86,17 @@ def read(
 
 
 def read_in_child(file: IO[bytes], limits: dict[str, int], form_check: str) -> dict[str, Any]:
-    """Read the package in a file; the child process calls this function.
+    """Read the package in a file. The child process calls this function.
 
-    :param limits: the fields of ``Limits``.
+    :param limits: the fields of ``Limits``, by name.
     :param form_check: the value of a ``FormCheck``.
-    :returns: the contents or the problems of the package, as ``archive_process.answered`` does.
+    :returns: the contents or the problems, in the form of ``archive_process.answered``.
     """
 
     def read_file() -> dict[str, Any]:
         with Archive.open(file, Limits(**limits)) as archive:
             contents = read_contents(archive, package_types.describe, FormCheck(form_check))
-            # A damaged file is refused here, so that no engine finds it only later.
+            # A damaged file is refused here, so that it is not found only by an engine.
             archive.verify()
         return StoredContents.of(contents).to_json()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options by which the operator of Glare or Glance limits and checks archives."""
+"""Define the options by which the operator of Glare or Glance limits and checks archives."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ OPTIONS = [
 
 
 def form_check(options: Any) -> FormCheck:
-    """Return what the operator wants to happen if only a dashboard cannot show a form.
+    """Return what to do about a form that Murano's dashboard cannot show.
 
     :param options: the values of ``OPTIONS``.
     """

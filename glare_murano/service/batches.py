@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send several archives in one response, as a TAR stream: a batch.
+"""Send several archives in one response, which is a TAR stream: a batch.
 
 A service takes longer to begin a download than to send a small archive, and an application has
-dozens of packages. A batch leaves out archives that the caller cannot download. If the caller
+dozens of packages. A batch leaves out archives that the client cannot download. If the client
 downloads such an archive alone, the response contains the reason.
 """
 
@@ -17,7 +17,8 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-# The most bytes of all archives in a batch, so that no answer occupies a worker for long.
+# The largest number of bytes of all archives in a batch, so that no response occupies a worker for
+# long.
 MAX_SIZE = 64 * 1024**2
 _CHUNK_SIZE = 64 * 1024
 
@@ -39,8 +40,8 @@ class StoredArchive:
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:
     """Return a response with a batch of archives.
 
-    The first chunk is read before the response begins, so that an error until then becomes the
-    answer.
+    The first chunk is read before the response begins, so that an error until then becomes an error
+    response.
     """
     chunks = stream(archives)
     first = next(chunks)
@@ -55,10 +56,10 @@ def stream(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
     The batch leaves out each archive that would make it larger than ``MAX_SIZE``, and each archive
     that the store cannot begin to read.
 
-    :raises EOFError: in the middle of the batch, if a stored archive differs in
-        size from its metadata.
+    :raises EOFError: in the middle of the batch, if the size of a stored archive differs from its
+        metadata.
     """
-    # Small pieces are joined, since the server sends each piece alone.
+    # Small pieces are joined, since the server sends each piece separately.
     joined = bytearray()
     try:
         for piece in _members(archives):

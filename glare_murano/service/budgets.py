@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit the time of requests by the option ``plan_seconds``."""
+"""Limit the time of requests with the option ``plan_seconds``."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from glare_murano.service.settings import Settings
 def of_query(settings: Settings, remedy: str) -> Iterator[Budget]:
     """Yield the budget of time for a dependency query or a list of subclasses.
 
-    If the query exceeds the time, or another limit of planning, it is refused.
+    If the query exceeds the time limit, or another limit of planning, it is refused.
 
     :param remedy: what the client can request instead, for the message.
     :raises RefusedRequest: if the query exceeds a limit; the message names the limit.
@@ -31,8 +31,7 @@ def of_look_ups(settings: Settings) -> Budget:
 
     Such a request is a change with its checks, or a batch. The time begins with this call, not with
     the request: a change may have waited for other changes, and a batch takes as long as its client
-    needs. The budget never pauses to let other green threads run: the checks may hold locks, and
-    the other threads could wait for the same locks. When the time is over, the budget raises
-    ``RefusedRequest``.
+    needs. The budget never pauses to let other green threads run: the checks may hold locks for
+    which these threads would wait. When the time is over, the budget raises ``RefusedRequest``.
     """
     return Budget(settings.plan_seconds, "try again when the service is less busy", bad_request)

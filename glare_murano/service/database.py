@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queries that the API makes in a service's database, and the records that they return."""
+"""Define the queries that the API sends to a service's database, and the records in the results."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,15 +12,16 @@ from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from glare_murano.selection import Selection
 
-# The most values in a statement, and the most rows that are read at once. In between, the time of
-# the request is checked. A query has at most a thousand names.
+# The largest number of values in a statement, and of rows that are read at once. The time of the
+# request is checked after each of them. A query has at most a thousand names.
 _MAX_VALUES = 1000
 _MAX_ROWS = 1000
 
 
 class Viewer(NamedTuple):
-    """The caller of a request, for the visibility of packages.
+    """The user who sends a request. The visible packages depend on this user.
 
+    :ivar project_id: the project of the user; None without a project.
     :ivar is_admin: whether the packages of all projects are visible.
     """
 
@@ -31,10 +32,11 @@ class Viewer(NamedTuple):
 class PackageRecord(NamedTuple):
     """A package stored by a service.
 
+    :ivar id: the id of the artifact in Glare, or of the image in Glance.
     :ivar key: the FQN and the version.
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
     :ivar visibility: ``private``, ``public``, or another visibility of the service.
-    :ivar members: other projects with access to the package.
+    :ivar members: other projects that have access to the package.
     :ivar cache_key: the key of the metadata in ``METADATA_CACHE``; empty for a draft, whose
         metadata may change.
     """
@@ -58,7 +60,7 @@ class PackageRecord(NamedTuple):
         return self.key.version
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package once the package is active."""
+        """Return whether a project can see the package if the package is active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
@@ -68,7 +70,11 @@ class PackageRecord(NamedTuple):
 class DependentsRecord(NamedTuple):
     """A group of dependents: packages of one project that require a package in the same range.
 
-    All packages of a group are active and have the same visibility.
+    All packages of a group are active, and have the same visibility.
+
+    :ivar range: the required range, as written.
+    :ivar owner: the project that owns the packages.
+    :ivar visibility: the visibility of the packages.
     """
 
     range: str
@@ -78,10 +84,10 @@ class DependentsRecord(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PackageMetadata:
-    """The metadata of a package with an archive.
+    """The metadata of a package that has an archive.
 
     :param requirements: FQN -> range, as a string: a parsed range takes fifty times the memory.
-    :param classes: names of the defined classes, sorted.
+    :param classes: the sorted names of the classes that the package defines.
     :param digest: the SHA-256 of the archive, in hexadecimal.
     :param size: the size of the archive, in bytes.
     """
@@ -93,7 +99,7 @@ class PackageMetadata:
 
 
 class Reader(NamedTuple):
-    """A connection of SQLAlchemy, to read rows within the time of a request."""
+    """A SQLAlchemy connection that reads rows within the time limit of a request."""
 
     connection: Any
     budget: Budget
@@ -101,11 +107,13 @@ class Reader(NamedTuple):
     def look_up(
         self, step: str, statement: Any, values: Iterable[str], **parameters: Any
     ) -> Iterator[Any]:
-        """Yield the rows that a statement finds for values, whatever the number of values.
+        """Yield the rows that a statement finds for values. There may be any number of values.
 
         :param step: what the request does, for the message if its time is over.
-        :param statement: has the values as the parameter ``values``.
-        :param parameters: its other parameters.
+        :param statement: a statement with a parameter ``values``, which gets some of the values at
+            a time.
+        :param values: the values to look up.
+        :param parameters: the other parameters of the statement.
         :raises Unplannable: if the time of the request is over.
         """
         ordered = sorted(values)
@@ -117,6 +125,8 @@ class Reader(NamedTuple):
         """Yield the rows that a statement finds.
 
         :param step: what the request does, for the message if its time is over.
+        :param statement: the statement.
+        :param parameters: the parameters of the statement.
         :raises Unplannable: if the time of the request is over.
         """
         self.budget.check(step)
@@ -128,47 +138,55 @@ class Reader(NamedTuple):
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method takes one or two statements for each thousand values. The names and ids that it
+    Each method executes one or two statements for each thousand values. The names and ids that it
     finds may differ in case from the requested values, since some databases ignore case.
     """
 
     @property
     def viewer(self) -> Viewer:
-        """The caller of the request."""
+        """The user who sends the request."""
 
     @property
     def budget(self) -> Budget:
-        """The time of the request; each method raises ``Unplannable`` if it is over."""
+        """The time limit of the request. Each method raises ``Unplannable`` if the time is over."""
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterable[PackageRecord]:
-        """Find active packages among those visible to the viewer.
+        """Find the active packages that are visible to the viewer, by id or by name.
 
+        :param column: whether the values are ids or names.
+        :param values: the ids or names.
         :param package: the id of a package that is found even if it is a draft.
         """
 
     def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
-        """Find the packages that define classes: pairs of a class and the id of a package."""
+        """Find the packages that define classes.
+
+        :returns: pairs of the name of a class and the id of a package.
+        """
 
     def find_metadata(self, ids: Iterable[str]) -> Mapping[str, PackageMetadata]:
-        """Return the metadata of packages by id; leave out drafts that have no archive."""
+        """Return the metadata of packages by id. Drafts that have no archive are left out."""
 
     def find_requirements(self, ids: Iterable[str]) -> Mapping[str, dict[str, str]]:
-        """Return the requirements of packages by id: FQN -> range."""
+        """Return the requirements of packages: id of the package -> FQN -> range."""
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanked packages by id; leave out packages that are not yanked."""
+        """Return why packages are yanked: id -> reason.
+
+        Packages that are not yanked are left out.
+        """
 
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterable[PackageRecord]:
-        """Find the packages in lists of the viewer, in any state, that may meet conditions.
+        """Find packages that may meet conditions, among those that the viewer sees in lists.
 
-        The caller compares the attributes and the fields again, since a database may compare them
-        without regard to case, or not at all.
+        The packages are in any state. The caller compares the attributes and the fields again,
+        since a database may compare them without regard to case, or not at all.
 
-        :param names: the only names that are searched; by default all.
+        :param names: the only names that are searched; None for all names.
         """
 
     def find_names(
@@ -185,41 +203,48 @@ class Database(Protocol):
         If the database ignores case, it finds one of several names that differ only in case.
 
         :param limit: the largest number of names.
-        :param first: a name, at which the found names begin.
-        :param after: a name, after which the found names begin.
+        :param is_descending: whether the names are sorted from Z to A.
+        :param first: the name at which the found names begin; None for no such name.
+        :param after: the name after which the found names begin; None for no such name.
         """
 
     def find_fields(
         self, ids: Iterable[str], names: Collection[str]
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Return fields of packages by id; leave out unreadable packages.
+        """Return fields of packages: id of the package -> name of the field -> value.
 
-        A field without a value is left out.
+        Packages that cannot be read, and fields without a value, are left out.
 
+        :param ids: the ids of the packages.
         :param names: the names of the fields: those of ``fields.FIELDS`` and ``fields.COMMON``,
             ``fields.ARCHIVE``, ``created_at`` and ``updated_at``.
         """
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find active packages, visible to the viewer, that define direct subclasses of classes."""
+        """Find visible, active packages that define direct subclasses of classes.
+
+        :param base_names: the names of the classes.
+        """
 
     def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
-        """Find active packages of any project by name, and drafts with an uploaded archive."""
+        """Find active packages, and drafts with an uploaded archive, of any project, by name."""
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterable[PackageRecord]:
-        """Find the packages, of any project and in any state, with one of several keys."""
+        """Find all packages with given names and versions, of any project and in any state."""
 
     def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:
         """Find the ranges in which other active packages require a package.
 
-        :param owner: the project of the other packages; None for all.
+        :param name: the required package.
+        :param owner: the project of the other packages; None for all projects.
         """
 
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find the packages in a group of dependents; ``find_dependents`` returns the groups.
+        """Find the packages in a group of dependents.
 
         :param name: the required package.
+        :param group: one of the groups that ``find_dependents`` returns.
         :param limit: the largest number of packages to find.
         """

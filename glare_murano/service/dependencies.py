@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``dependencies``: plans the closure of a set of requirements.
+"""Handle the resource ``dependencies``, which plans the closure of a set of requirements.
 
-The closure contains the releases that satisfy the requirements, and in turn the releases that
-satisfy the requirements of these releases.
+The closure contains the releases that satisfy the requirements, the releases that satisfy the
+requirements of these releases, and so on.
 """
 
 import webob
@@ -17,12 +17,12 @@ from glare_murano.service.refusals import bad_request, conflict, not_found
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
-# The most excluded releases of a package that an answer lists.
+# The largest number of excluded releases of a package in an answer.
 _MAX_EXCLUDED = 20
 
 
 def read_query(req: webob.Request, budget: Budget) -> wire.Query:
-    """Read the dependency query of a request.
+    """Read the dependency query in the body of a request.
 
     :raises RefusedRequest: if the body is malformed, or a range or version is not valid.
     :raises Unplannable: if the time of the request is over.
@@ -77,7 +77,7 @@ def resolve(query: wire.Query, database: Database, settings: Settings) -> wire.A
 
 
 def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionSpec]:
-    """Return the requirement that only a stored package satisfies: its FQN and exact version.
+    """Return a requirement that only one stored package satisfies: its FQN and its exact version.
 
     :param package_id: the id of the package, from the query.
     :raises RefusedRequest: if the package is missing, cannot be chosen, or has no archive.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The discovery document, which lists the versions of this project's API.
+"""Serve the discovery document, which lists the versions of this project's API.
 
-It has the form that other OpenStack services use. Clients read the document before they
+The document has the form that other OpenStack services use. Clients read it before they
 authenticate, so no token is required. It also has the operator's choices for the checks of
 packages, so that a client knows before an upload what the service refuses.
 """
@@ -22,8 +22,8 @@ ROOT = "/murano"
 def show(req: webob.Request, settings: Settings) -> webob.Response | None:
     """Answer a request for the discovery document.
 
-    :returns: the versions of the API at ``/murano``, and one version at ``/murano/v1``; None for
-        any other path.
+    :returns: the response: the versions of the API for the path ``/murano``, or one version for
+        ``/murano/v1``; None for any other path.
     :raises RefusedRequest: with the status 405, if the method is not GET.
     """
     routes = {

@@ -17,7 +17,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 def respond(body: Mapping[str, Any], budget: Budget) -> webob.Response:
     """Return a response with a JSON object.
 
-    Its lists are encoded item by item, and the time is checked in between.
+    The lists in the object are encoded item by item, and the time is checked before each item.
 
     :raises Unplannable: if the time of the request is over.
     """

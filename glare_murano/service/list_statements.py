@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of the SQL statements for lists, which are the same in both services.
+"""Build the parts of the SQL statements for lists that are the same in both services.
 
-They are written with the methods of SQLAlchemy's objects, which each service makes.
+Each service passes SQLAlchemy objects of its own tables. This module only calls their methods.
 """
 
 import itertools
@@ -12,18 +12,21 @@ from typing import Any
 
 from glare_murano.selection import ANY
 
-# The most characters of a string that a database finds in texts.
+# The largest number of characters of a string that a database searches for in texts.
 _MAX_LITERAL = 32
 
 
 def sort_names(
     statement: Any, name: Any, *, is_descending: bool, first: str | None, after: str | None
 ) -> Any:
-    """Return a statement for names with an order, from the beginning of a page on.
+    """Sort the names that a statement finds, and leave out the names before a page.
 
+    :param statement: a statement that finds names.
     :param name: the column with the names.
+    :param is_descending: whether the names are sorted from Z to A.
     :param first: the name at which the names begin; None for all names.
     :param after: the name after which the names begin; None for all names.
+    :returns: the new statement.
     """
     if first is not None:
         statement = statement.where(name <= first if is_descending else name >= first)
@@ -33,9 +36,13 @@ def sort_names(
 
 
 def like(column: Any, pattern: str) -> Any:
-    """Return the condition for names that may fit a pattern.
+    """Return a condition for the names that match a pattern. Other names may also meet it.
 
-    A condition with several wildcards could take a database very long.
+    Only one part of the pattern is compared, since a condition with several wildcards could take a
+    database very long.
+
+    :param column: the column with the names.
+    :param pattern: a name in which ``*`` stands for any characters.
     """
     begin, *others = pattern.split(ANY)
     if begin:
@@ -44,9 +51,12 @@ def like(column: Any, pattern: str) -> Any:
 
 
 def literals_of(words: Iterable[str]) -> Collection[str]:
-    """Return strings, of which a text in lower case contains one if it contains one of some words.
+    """Return strings by which a database can find the texts that may contain one of some words.
 
-    :returns: no strings if one of the words has only letters whose case some databases ignore.
+    If a text contains one of the words, the text in lower case contains one of these strings.
+
+    :returns: the strings; empty if a word has only letters that not every database can compare
+        without regard to case.
     """
     parts = [max(_comparable(word), key=len, default="") for word in words]
     return forms_of(parts) if all(parts) else ()
@@ -60,15 +70,16 @@ def _comparable(text: str) -> Iterator[str]:
 
 
 def _is_comparable(character: str) -> bool:
-    # SQLite only knows the case of letters in ASCII. Other letters can become one in ASCII.
+    # SQLite changes the case of ASCII letters only. Some other letters become ASCII letters when
+    # their case is changed.
     return character.isascii() or character.upper() == character.lower()
 
 
 def forms_of(texts: Iterable[str]) -> Collection[str]:
-    """Return the beginnings of strings, as they are and as they are in JSON.
+    """Return the beginnings of strings, both as they are and as they are in JSON.
 
-    A text that contains a string contains its beginning. To find a long string in long texts takes
-    a database very long, and it cannot be interrupted meanwhile.
+    A text that contains a string also contains its beginning. A database takes very long to search
+    for a long string in long texts, and cannot be interrupted meanwhile.
     """
     begins = (text[:_MAX_LITERAL] for text in texts)
     return {form for text in begins for form in (text, json.dumps(text)[1:-1])}

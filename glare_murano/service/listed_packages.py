@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages that meet the conditions of a list, in its order.
+"""Find the packages that meet the conditions of a list, and sort them.
 
 The database finds the packages that may meet the conditions. This module compares them again, and
-sorts them, so that all databases give the same packages, in the order of SemVer. It reads no other
-fields than are compared or sorted.
+sorts them, so that all databases give the same packages, with versions in the order of SemVer. It
+reads only the fields that it compares or sorts by.
 
-A list by name, the usual one, is searched some names at a time. The database sorts the names.
+Usually a list is sorted by name. For such a list, the database sorts the names, and this module
+reads the packages of some names at a time.
 """
 
 import collections
@@ -49,7 +50,7 @@ class Listed(NamedTuple):
     """A package of a list.
 
     :ivar fields: the fields by which the list is sorted.
-    :ivar relevance: the place of the best match in ``package_order.SEARCHED``.
+    :ivar relevance: how well the package matches a search, see ``package_order.relevance``.
     """
 
     package: PackageRecord
@@ -60,8 +61,11 @@ class Listed(NamedTuple):
 class Search(NamedTuple):
     """The search for the packages of one page.
 
-    :ivar size: how many packages the page has at most.
-    :ivar marker: the values of the last package of the previous page by the keys of the order.
+    :ivar selection: the conditions for the packages.
+    :ivar order: the order of the list.
+    :ivar size: the largest number of packages in the page.
+    :ivar marker: the values by which the last package of the previous page was sorted; None for the
+        first page.
     """
 
     selection: Selection
@@ -71,7 +75,9 @@ class Search(NamedTuple):
 
 
 def find(search: Search, database: Database, settings: Settings) -> Iterator[Listed]:
-    """Yield the packages from the beginning of the page on, as many as the caller takes.
+    """Yield the packages of the list from the beginning of the page on.
+
+    They are found while the caller iterates, so the caller can stop after any package.
 
     :raises Unplannable: if the time of the request is over.
     """
@@ -86,30 +92,32 @@ def find(search: Search, database: Database, settings: Settings) -> Iterator[Lis
         selection = dataclasses.replace(selection, values={**selection.values, _NAME: named})
     first = search.marker[_NAME] if search.marker else None
     after = None
-    # The name of the marker, and that of one package more than the page has, may be among them.
+    # The names may include that of the marker. And one package more than the page has is needed, to
+    # see whether another page follows.
     count = search.size + 2
     while names := database.find_names(
         selection, count, is_descending=key.is_descending, first=first, after=after
     ):
         listed = _matching(search, database, packages, names)
         yield from _sorted(search, listed, database.budget, names)
-        # All other names follow that of the marker.
+        # All further names come after the name of the marker.
         search = search._replace(marker=None)
         first, after = None, names[-1]
-        # Of the last names, few or none had packages that match.
+        # Few packages with these names matched, or none, so more names are read at once.
         count *= 2
 
 
 def find_visible(
     database: Database, selection: Selection, names: Collection[str] | None = None
 ) -> Iterator[PackageRecord]:
-    """Find the packages that meet the conditions for their attributes, if the viewer sees them.
+    """Find the packages that the viewer may see and whose attributes meet the conditions.
 
-    :param names: the only names that are searched; None for all.
+    :param names: the only names that are searched; None for all names.
     """
     viewer = database.viewer
     for each in database.budget.watch(database.find_listed(selection, names), _STEP):
-        # Some databases ignore case and accents in the name of a project.
+        # The database may have found packages of another project, since some ignore case and
+        # accents.
         is_visible = viewer.is_admin or each.is_available_to(viewer.project_id)
         if is_visible and _matches(each, selection):
             yield each
@@ -118,7 +126,10 @@ def find_visible(
 def _defining(
     search: Search, database: Database, settings: Settings
 ) -> Collection[PackageVersion] | None:
-    """Return the packages that define subclasses of the search's class; None without a class."""
+    """Return the packages that define subclasses of the class ``subclass_of`` of a search.
+
+    :returns: the packages; None if the search has no such class.
+    """
     class_name = search.selection.subclass_of
     if class_name is None:
         return None
@@ -141,8 +152,8 @@ def _matching(
 ) -> list[Listed]:
     """Return the packages that meet the conditions, with the values by which they are sorted.
 
-    :param packages: the only packages that may match; None for all.
-    :param names: the only names that are searched; None for all.
+    :param packages: the only packages that may match; None for all packages.
+    :param names: the only names that are searched; None for all names.
     """
     selection = search.selection
     if packages is not None and names is None:
@@ -182,9 +193,9 @@ def _is_named(name: str, selection: Selection) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Return whether a name fits a pattern.
+    """Return whether a name matches a pattern, in which ``*`` stands for any characters.
 
-    A regular expression with several ``.*`` could take very long.
+    A regular expression is not used, since one with several ``.*`` could take very long.
     """
     begin, *middle, end = pattern.split(ANY)
     place = len(begin)
@@ -198,10 +209,10 @@ def _fits(name: str, pattern: str) -> bool:
 def _best(
     found: Iterable[PackageRecord], selection: Selection, database: Database
 ) -> Iterator[Listed]:
-    """Yield the best package of each name, or of each version, that meets the conditions.
+    """Yield the best package of each name, or of each name and version, that meets the conditions.
 
-    The best packages are compared first: most of them meet the conditions, and then no fields of
-    others are read.
+    The best packages are compared first. Most of them meet the conditions, and then the fields of
+    the others need not be read.
     """
     project = selection.project_id or database.viewer.project_id
     ranked: dict[object, list[tuple[object, PackageRecord]]] = collections.defaultdict(list)
@@ -225,7 +236,8 @@ def _best(
         yield from (some[0] for some in matching if some)
         others = zip(pending, matching, strict=True)
         pending = [rest for of_key, some in others if not some and (rest := of_key[:-count])]
-        # The number of statements does not grow with that of the versions.
+        # The step grows, so that the number of statements does not grow with the number of
+        # versions.
         count *= 4
 
 
@@ -238,14 +250,14 @@ def _rank(package: PackageRecord, project: str | None) -> tuple[object, bool, bo
     )
 
 
-# Most packages share a few versions.
+# Keys are cached, since most packages share a few versions.
 @functools.lru_cache(maxsize=4096)
 def _precedence(version: Version) -> object:
     return version.precedence_key, version.build
 
 
 def _compared_fields(selection: Selection) -> Collection[str]:
-    """Return the fields that have to be read to compare packages with the conditions."""
+    """Return the names of the fields that are needed to compare packages with the conditions."""
     conditions = selection.values.keys() & set(READ_FIELDS)
     return {*conditions, *(SEARCHED if selection.words else ())} - {_NAME}
 
@@ -253,7 +265,7 @@ def _compared_fields(selection: Selection) -> Collection[str]:
 def _with_fields(
     found: Iterable[PackageRecord], selection: Selection, database: Database
 ) -> Iterator[Listed]:
-    """Yield the packages that meet the conditions for their fields."""
+    """Yield the packages whose fields meet the conditions."""
     names = _compared_fields(selection)
     if not names:
         yield from (Listed(each, {}, 0) for each in found)
@@ -272,7 +284,10 @@ def _with_fields(
 
 
 def _has(fields: Fields, name: str, values: set[str]) -> bool:
-    """Return whether a field has one of some values; without values, whether it has any value."""
+    """Return whether a field has one of some values.
+
+    If no values are given, return whether the field has any value.
+    """
     value = fields.get(name) or ()
     found = {value} if isinstance(value, str) else set(value)
     if name == "requirements":
@@ -284,13 +299,14 @@ def _has(fields: Fields, name: str, values: set[str]) -> bool:
 def _sorted(
     search: Search, listed: list[Listed], budget: Budget, names: Sequence[str] = ()
 ) -> list[Listed]:
-    """Return the packages after the marker, in order.
+    """Sort packages, and return those after the marker.
 
-    :param names: the names as the database has sorted them, if it has.
+    :param names: the names in the order of the database; empty if the database has not sorted them.
     """
     last = _of_marker(search.marker) if search.marker else None
     if last is not None:
-        # The package of the marker may have been deleted, or replaced by a newer version.
+        # A package with the values of the marker is added, since the package itself may have been
+        # deleted, or replaced by a newer version.
         distinct = search.selection.distinct
         listed = [last, *(each for each in listed if not _is_same(each, last, distinct))]
     is_descending = search.order.keys[0].is_descending
@@ -319,13 +335,16 @@ def _is_same(each: Listed, last: Listed, distinct: str) -> bool:
 def _sort_values(
     names: Sequence[str], marker: Fields | None, *, is_descending: bool
 ) -> Mapping[str, Callable[[Listed], Any]]:
-    """Return key of an order -> a function that returns the value by which a package is sorted."""
+    """Return a mapping: key of an order -> function that returns the sort value of a package.
+
+    :param names: the names in the order of the database; empty if the database has not sorted them.
+    """
     step = -1 if is_descending else 1
     places = {name: step * place for place, name in enumerate(names)}
-    # A database that ignores case has found one of several names that differ only in case.
+    # A database that ignores case returns only one of several names that differ only in case.
     folded = {name.lower(): place for name, place in places.items()}
     if names and marker and marker[_NAME] not in places:
-        # The package of the marker was deleted, or its name was found in another case.
+        # The package of the marker was deleted, or the database returned its name in another case.
         is_first = [name.lower() for name in names[:1]] == [marker[_NAME].lower()]
         places[marker[_NAME]] = 0 if is_first else -step
 
@@ -353,7 +372,7 @@ def _display_name(each: Listed) -> str:
 
 
 def values_of(each: Listed) -> dict[str, Any]:
-    """Return the values of a package for a marker."""
+    """Return the values of a package from which a marker is made."""
     package = each.package
     times = ((name, each.fields.get(name)) for name in ("created_at", "updated_at"))
     return {
@@ -370,5 +389,8 @@ def values_of(each: Listed) -> dict[str, Any]:
 
 
 def iso_time(value: object) -> str:
-    """Return a time of the database, which is in UTC, or of a marker, as it is in JSON."""
+    """Return a time in the form that JSON has, such as ``2026-01-31T12:00:00Z``.
+
+    :param value: a time from the database, which is in UTC, or from a marker.
+    """
     return f"{str(value)[:19].replace(' ', 'T')}Z"

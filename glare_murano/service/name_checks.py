@@ -2,14 +2,14 @@
 
 """Check that a package and its classes have no names that belong to others.
 
-The names are checked when a package is created, uploaded, activated or published. A project may
-not use names under a prefix that the operator has reserved for other projects. Nor may it use the
-name of an extension plug-in, or of a class in a plug-in. The code of a plug-in runs with all rights
-of the engine, and people could mistake a package of the same name for it.
+The names are checked when a package is created, uploaded, activated or published. A project may not
+use names under a prefix that the operator has reserved for other projects. Nor may it use the name
+of an extension plug-in, or of a class in a plug-in. The code of a plug-in runs with all rights of
+the engine, and people could mistake a package of the same name for it.
 
-Nobody can override these checks: they treat an administrator's project like any other. The
-name of the core library is special: unless the operator has reserved it, callers may use it if the
-policy of the service permits them to publish for every project.
+Nobody can override these checks: they treat an administrator's project like any other. The name of
+the core library is special. If the operator has not reserved it, a caller may use it only if the
+policy of the service permits the caller to publish for every project.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -29,9 +29,9 @@ _OF_OPERATOR = "whose code belongs to the operator of the engines"
 
 
 class RefusedNames(RefusedRequest):
-    """The refusal of a package with names that belong to others.
+    """A package is refused, since some of its names belong to others.
 
-    :ivar problems: a problem for each name that belongs to others.
+    :ivar problems: a problem for each such name.
     """
 
     def __init__(self, fqn: str, problems: list[Problem]) -> None:
@@ -48,6 +48,8 @@ def check(
 ) -> None:
     """Check that a project may use the names of a package and its classes.
 
+    :param fqn: the FQN of the package.
+    :param class_names: the names of the classes that the package defines.
     :param project_id: the project that owns the package.
     :param may_publicize: a function that returns whether the caller may publish the package for
         every project.
@@ -70,8 +72,11 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each name in an archive that the project may not use.
 
-    The core library's name is not a problem here. ``check`` checks that name, since who may use it
-    depends on the caller.
+    The name of the core library is not a problem here. Only ``check`` checks this name, since the
+    answer depends on the caller.
+
+    :param contents: the contents of the archive.
+    :param project_id: the project that owns the package.
     """
     return _find(settings, contents.fqn, contents.class_names, project_id)
 
@@ -89,7 +94,7 @@ def _find(
 
 
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each name that belongs to an extension plug-in or to its classes."""
+    """Yield a problem for each name that belongs to an extension plug-in, or to a class of one."""
     if versions := settings.provided().get(fqn):
         known = ", ".join(map(str, newest_first(versions)))
         message = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The content that notifications of both services share: who requested which change.
+"""Build the content that notifications of both services share: who requested which change.
 
 A notification contains the id of its request. The audit record of Keystone's filter contains the
 same id.
@@ -15,7 +15,7 @@ from glare_murano import wire
 from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest
 
-# The verbs of events, in both services.
+# The last parts of the types of notifications, in both services.
 YANK, UNYANK, REFUSE = "yank", "unyank", "refuse"
 
 # Paths that change packages -> the schema of their requests.
@@ -26,7 +26,7 @@ _CHANGES = {
 
 
 class Context(Protocol):
-    """The context of a request, of either service; see ``oslo_context``."""
+    """The context of a request in either service; see ``oslo_context``."""
 
     user_id: str | None
     project_id: str | None
@@ -43,14 +43,14 @@ def initiator(context: Context) -> dict[str, str | None]:
 
 
 def yank_verb(reason: str) -> str:
-    """Return the verb of a notification: ``unyank`` if the reason is empty, else ``yank``."""
+    """Return the verb of a notification: ``unyank`` if the reason is empty, otherwise ``yank``."""
     return YANK if reason else UNYANK
 
 
 def changed_packages(req: webob.Request) -> list[str] | None:
     """Return the ids of the packages that a request to publish or to yank would change.
 
-    :returns: the ids; an empty list if the body is malformed; None for any other request.
+    :returns: the ids; an empty list if the body is malformed; None for any other kind of request.
     """
     if req.method != "POST" or req.path_info not in _CHANGES:
         return None
@@ -62,7 +62,7 @@ def changed_packages(req: webob.Request) -> list[str] | None:
 
 
 def is_refusal(response: webob.Response) -> bool:
-    """Return whether a response refuses its request, by a status from 400 to 499."""
+    """Return whether a response refuses its request: its status is from 400 to 499."""
     status = int(response.status_code)
     return HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
 

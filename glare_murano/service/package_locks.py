@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which requests lock packages, so that simultaneous requests see each other.
+"""Lock packages in one order, so that simultaneous requests see each other's changes.
 
 A package becomes a release only if other releases satisfy its requirements. A release is removed
 only if other releases satisfy every requirement that it has satisfied. Two simultaneous requests
@@ -17,14 +17,15 @@ request that publishes, removes, hides or yanks packages takes these steps in bo
 
    The lock of a package is the lock of its row in the service's database. Rows are locked in the
    order of their ids, so no two requests wait for each other.
-3. It reads the packages and runs the checks again. If it relies on other packages by now, it
-   begins again with the first step.
+3. It reads the packages and runs the checks again. If it now relies on other packages, it begins
+   again with the first step.
 4. It changes the packages, and ends the transaction.
 
 So a removal waits for the publications that rely on the package, and then sees what they have
-published. Publications do not wait for each other, although all of them rely on the core library.
-A transaction of the database holds these locks, and waits for nothing but the database. It waits
-for each group of locks for at most ``MAX_WAIT`` seconds, and then begins again with the first step.
+published. Publications do not wait for each other, although all of them rely on the core library. A
+request holds these locks during one transaction, and meanwhile waits only for the database. It
+waits at most ``MAX_WAIT`` seconds for each group of locks. After that, it begins again with the
+first step.
 """
 
 import contextlib
@@ -39,8 +40,8 @@ MAX_WAIT = 5
 class PackageLocks(NamedTuple):
     """The ids of the packages that a request locks.
 
-    :ivar exclusive: the packages that no other request may lock meanwhile.
-    :ivar shared: the packages that other requests may lock too, but not exclusively.
+    :ivar exclusive: the packages that no other request may lock at the same time.
+    :ivar shared: the packages that other requests may lock as well, but not exclusively.
     """
 
     exclusive: frozenset[str] = frozenset()
@@ -52,14 +53,16 @@ class PackageLocks(NamedTuple):
         return self.exclusive | self.shared
 
     def include(self, others: "PackageLocks") -> bool:
-        """Return whether these locks suffice for a request that needs other locks.
+        """Return whether a request that has these locks needs no further locks.
 
         An exclusive lock also serves as a shared lock.
+
+        :param others: the locks that the request needs.
         """
         return others.exclusive <= self.exclusive and others.shared <= self.ids
 
     def in_order(self) -> Iterator[tuple[bool, list[str]]]:
-        """Yield groups of ids, in the order of locking; one statement can lock a group.
+        """Yield groups of ids in the order of locking. One statement can lock a group.
 
         :returns: for each group, whether its locks are exclusive, and the ids of its packages.
         """
@@ -70,11 +73,12 @@ class PackageLocks(NamedTuple):
 def lock_rows(connection: Any, table: Any, locks: PackageLocks) -> None:
     """Lock rows until the end of the transaction.
 
-    Call this before any other statement of the transaction: in MariaDB, the first plain read of a
+    Call this before any other statement of the transaction. In MariaDB, the first plain read of a
     transaction fixes the state of the database that the transaction sees.
 
     :param connection: the SQLAlchemy connection.
     :param table: the SQLAlchemy table of packages; its primary key is ``id``.
+    :param locks: the packages whose rows are locked.
     """
     for is_exclusive, ids in locks.in_order():
         rows = table.select().where(table.c.id.in_(ids)).order_by(table.c.id)
@@ -87,9 +91,14 @@ def lock_rows(connection: Any, table: Any, locks: PackageLocks) -> None:
 
 
 def execute(connection: Any, locking: Any) -> Any:
-    """Execute a statement that locks rows, with the limit of its wait; return SQLAlchemy's result.
+    """Execute a statement that locks rows, and let it wait at most ``MAX_WAIT`` seconds.
 
-    SQLite and MySQL have limits of their own for all statements; MySQL's is 50 seconds by default.
+    SQLite and MySQL do not support this limit. They have other limits for all statements; in MySQL,
+    it is 50 seconds by default.
+
+    :param connection: the SQLAlchemy connection.
+    :param locking: the statement.
+    :returns: SQLAlchemy's result.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MAX_WAIT}s'")
@@ -98,8 +107,9 @@ def execute(connection: Any, locking: Any) -> Any:
     return connection.execute(locking)
 
 
-# A function that checks a request. It takes a connection to the database, and the ids of the
-# locked packages. It refuses the request by an exception, or returns the locks that it needs.
+# A function that checks a request. It takes a connection to the database, and the ids of the locked
+# packages. It raises an exception to refuse the request, or returns the locks that the request
+# needs.
 Check = Callable[[Any, frozenset[str]], PackageLocks]
 
 
@@ -117,8 +127,8 @@ def prepare(
         transaction.
     :param busy: a function that returns the exception to raise if the second check needs other
         locks. The caller then begins the request again.
-    :returns: a function for steps 2 and 3. It takes the connection of a new
-        transaction, locks the packages, and checks the request again.
+    :returns: a function for steps 2 and 3. It takes the connection of a new transaction, locks the
+        packages, and checks the request again.
     """
     with reading() as connection:
         locks = check(connection, frozenset())

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resources ``packages`` and ``categories``: the packages that a caller sees, by pages.
+"""Handle the resources ``packages`` and ``categories``: lists of the packages that a caller sees.
 
-Only the fields of the packages in a page are read; see ``listed_packages`` for the search.
+Packages are listed page by page. Only the fields of the packages in a page are read; see
+``listed_packages`` for the search.
 """
 
 import collections
@@ -31,7 +32,7 @@ from glare_murano.service.refusals import bad_request
 from glare_murano.service.settings import Settings
 
 _TIMES = ("created_at", "updated_at")
-# What to do if a list, or the categories, take longer than their budget.
+# What the client can do instead if a list of packages or categories takes too long.
 REMEDY = "add conditions or request a smaller page"
 CATEGORIES_REMEDY = "request those of fewer statuses"
 # What a request does, for the message if its time is over.
@@ -49,19 +50,24 @@ _EMPTY: Mapping[str, Any] = {
 }
 _CATEGORIES = "categories"
 _DEFAULT_LIMIT = 100
-# How many packages are read at once, and the most characters of a page: a few packages of a
-# stranger could have hundreds of MiB of fields.
+# The number of packages that are read at once, and the largest number of characters in a page. A
+# few packages of another project could have hundreds of MiB of fields.
 _SHARE = 100
 _MAX_SIZE = 16 * 1024**2
 
-# A function that returns fields of packages by id, without packages that the caller may not see.
+# A function that takes ids of packages, and returns their fields by id, without packages that the
+# caller may not see.
 Read = Callable[[Collection[str]], Mapping[str, Mapping[str, Any]]]
 
 
 class ListRequest(NamedTuple):
     """The parameters of a request for a page.
 
-    :ivar marker: the values of a package, after which the page begins.
+    :ivar selection: the conditions for the packages.
+    :ivar order: the order of the list.
+    :ivar limit: the largest number of packages in the page.
+    :ivar marker: the values by which the last package before the page was sorted; None for the
+        first page.
     """
 
     selection: Selection
@@ -116,8 +122,9 @@ def _limit(text: str) -> int:
 def list_packages(
     req: webob.Request, request: ListRequest, database: Database, settings: Settings, read: Read
 ) -> dict[str, Any]:
-    """Return a page of packages, as JSON.
+    """Return a page of packages, as a JSON object.
 
+    :param read: a function that returns the fields of packages, see ``Read``.
     :raises Unplannable: if the time of the request is over.
     """
     search = Search(request.selection, request.order, request.limit, request.marker)
@@ -137,12 +144,12 @@ def _read_page(
     """Read the packages of a page.
 
     :param found: the packages from the beginning of the page on.
-    :param size: how many packages the page has at most.
-    :returns: the packages with their JSON, and whether no other packages follow.
+    :param size: the largest number of packages in the page.
+    :returns: the packages, each with its JSON object, and whether this is the last page.
     """
     page: list[tuple[Listed, dict[str, Any]]] = []
     room = _MAX_SIZE
-    # One package more shows whether others follow.
+    # One package more than the page has shows whether another page follows.
     while share := [*itertools.islice(found, min(_SHARE, size + 1 - len(page)))]:
         budget.check(STEP)
         shown = read([each.package.id for each in share])
@@ -173,7 +180,7 @@ def _to_json(each: Listed, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_categories(selection: Selection, database: Database) -> dict[str, Any]:
-    """Return the categories of packages, as JSON.
+    """Return the categories of the packages with some statuses, as a JSON object.
 
     :param selection: the statuses of the packages.
     :raises Unplannable: if the time of the request is over.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refusals of requests, the responses to refused requests, and warnings in responses."""
+"""Define refusals of requests, the responses for them, and warnings in responses."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from glare_murano.package.errors import GlareMuranoError
 
 
 class RefusedRequest(GlareMuranoError):
-    """The error that a request is refused.
+    """A request is refused.
 
     :ivar status: the HTTP status of the response.
     :ivar headers: the headers that are added to the response.
@@ -29,7 +29,7 @@ class RefusedRequest(GlareMuranoError):
 
 
 def bad_request(message: str) -> RefusedRequest:
-    """Return the refusal of an invalid request."""
+    """Return the refusal of a request that is not valid."""
     return RefusedRequest(HTTPStatus.BAD_REQUEST, message)
 
 
@@ -39,12 +39,12 @@ def forbidden(message: str) -> RefusedRequest:
 
 
 def not_found(message: str) -> RefusedRequest:
-    """Return the refusal of a request for a package that is missing or hidden."""
+    """Return the refusal of a request for a package that is missing or not visible."""
     return RefusedRequest(HTTPStatus.NOT_FOUND, message)
 
 
 def conflict(message: str) -> RefusedRequest:
-    """Return the refusal of a request in conflict with the state of a package."""
+    """Return the refusal of a request that the state of a package does not allow."""
     return RefusedRequest(HTTPStatus.CONFLICT, message)
 
 
@@ -52,6 +52,7 @@ def document(status: int, message: str) -> dict[str, Any]:
     """Return the JSON object of a refusal, in the form of Glare's errors.
 
     :param status: the HTTP status of the response.
+    :param message: why the request is refused.
     """
     known = exc.status_map[status]
     return {
@@ -63,7 +64,10 @@ def document(status: int, message: str) -> dict[str, Any]:
 
 
 def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return the JSON object for a refusal that is not in JSON, such as that of another filter."""
+    """Return the JSON object for a refusal whose response is not JSON.
+
+    Another WSGI filter may have made the response.
+    """
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title
     if allowed := response.headers.get("Allow"):
@@ -74,7 +78,7 @@ def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
 def warn(response: webob.Response, warning: str) -> None:
     """Add a header ``Warning`` to a response, unless the warning is empty.
 
-    The header contains the warning as a JSON string, in ASCII.
+    The header contains the warning as a JSON string, which is in ASCII.
     """
     if warning:
         response.headers["Warning"] = f"299 - {json.dumps(warning)}"

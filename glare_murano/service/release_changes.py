@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of requests that publish, remove, hide or yank packages.
+"""Check requests that publish, remove, hide or yank packages.
 
-A request changes one package or several. The checks treat them as they will be after the request,
-and return the locks that the request needs; see ``package_locks``.
+A request changes one or more packages. The checks treat these packages as they will be after the
+request, and return the locks that the request needs; see ``package_locks``.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ DELETED = "deleted"
 
 
 class ReleaseChange(NamedTuple):
-    """The change of a package by a request, which changes its state, visibility, members or yank.
+    """The change of one package by a request: of its state, visibility, members or yank.
 
     :ivar before: the package before the request.
     :ivar after: the package after the request.
@@ -55,9 +55,10 @@ class ReleaseChange(NamedTuple):
 
     @property
     def becomes_public(self) -> bool:
-        """Whether the package becomes public, and takes its name and version for all projects.
+        """Whether the package becomes public.
 
-        A draft takes no name, even if its visibility is ``public``.
+        Then no other public package may have its name and version. A draft does not count as
+        public, even if its visibility is ``public``.
         """
         is_public, was_public = (
             package.visibility == "public" and state in (ACTIVE, DEACTIVATED)
@@ -75,8 +76,9 @@ class CheckedChanges(NamedTuple):
     """The result of the checks of a request.
 
     :ivar locks: the locks that the request needs.
-    :ivar problems: why the request is refused, in the order of the checks.
-    :ivar warning: what the caller should know although the request succeeds.
+    :ivar problems: why the request is refused, in the order of the checks; empty if it is not
+        refused.
+    :ivar warning: what the caller should know although the request succeeds; may be empty.
     """
 
     locks: PackageLocks
@@ -93,8 +95,9 @@ def check(
 ) -> CheckedChanges:
     """Check the changes of a request together, and against all other packages.
 
+    :param changes: the changes of the request.
     :param overrides: whether the caller overrides the checks of requirements, and may do so.
-    :param locked: the ids of the packages that the request has locked; empty before the locks.
+    :param locked: the ids of the packages that the request has locked; empty before it takes locks.
     :raises RefusedRequest: if the checks take too long.
     """
     added = [change for change in changes if change.is_added]
@@ -131,10 +134,10 @@ def check(
 def _find_namesakes(
     changes: Collection[ReleaseChange], database: Database
 ) -> dict[str, PackageRecord]:
-    """Return all packages that have the name and version of a change, by id."""
+    """Return, by id, all packages that have the name and version of a changed package."""
     keys = {change.key for change in changes}
     found = database.find_namesakes(keys) if keys else ()
-    # Some databases ignore case.
+    # Some databases ignore case, and so return other names as well.
     return {record.id: record for record in found if record.key in keys}
 
 
@@ -143,7 +146,7 @@ def _is_taken(
     changes: Collection[ReleaseChange],
     namesakes: Mapping[str, PackageRecord],
 ) -> bool:
-    """Return whether another package is or becomes public with the same name and version.
+    """Return whether another package with the same name and version is public, or becomes public.
 
     :param change: the change that makes a package public.
     :param changes: all changes of the request that make packages public.
@@ -162,7 +165,7 @@ def _is_taken(
 
 @contextlib.contextmanager
 def _collected(problems: list[RefusedRequest]) -> Iterator[None]:
-    """Add a failed check to the problems instead of raising it."""
+    """Add the error of a failed check to the problems instead of raising it."""
     try:
         yield
     except FailedCheck as problem:

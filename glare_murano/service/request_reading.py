@@ -18,7 +18,7 @@ from glare_murano.package.errors import quoted
 from glare_murano.service.refusals import RefusedRequest, bad_request
 
 MAX_BODY = 1024 * 1024
-# The longest query of a URL; some WSGI servers refuse longer URLs.
+# The longest query of a URL, in characters; some WSGI servers refuse longer URLs.
 MAX_QUERY = 8192
 MAX_DEPTH = 20
 
@@ -29,7 +29,7 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
 
 def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
-    """Return the JSON body of a request.
+    """Read the JSON body of a request, and check it against a schema.
 
     :param schema: the JSON schema of the body.
     :raises RefusedRequest: if the body is malformed, or does not conform to the schema.
@@ -38,7 +38,7 @@ def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
 
 
 def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
-    """Return the parameters of a request's URL; the value of a repeated parameter is a list.
+    """Read the parameters in the URL of a request. The value of a repeated parameter is a list.
 
     :param schema: the JSON schema of the parameters.
     :raises RefusedRequest: if the parameters do not conform to the schema.
@@ -69,25 +69,25 @@ def check_url(environ: dict[str, Any]) -> None:
 
 
 def has_nul(environ: Mapping[str, Any]) -> bool:
-    """Return whether the URL of a request has the character NUL.
+    """Return whether the URL of a request contains the character NUL.
 
-    PostgreSQL's driver raises an error if a look-up has an id or a marker with NUL.
+    If an id or a marker with NUL is looked up, PostgreSQL's driver raises an error.
     """
     query = urllib.parse.unquote(environ.get("QUERY_STRING", ""))
     return "\0" in environ["PATH_INFO"] + query
 
 
 def allow_chunks(req: webob.Request) -> None:
-    """Let webob read a body that is sent in chunks, without its length.
+    """Let webob read a body that is sent in chunks, without a header for its length.
 
-    By default, webob takes such a body for empty.
+    By default, webob treats such a body as empty.
     """
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
 
 
 def overrides_checks(req: webob.Request) -> bool:
-    """Return whether a request overrides the checks of requirements, by a header."""
+    """Return whether a request has the header that overrides the checks of requirements."""
     is_set: bool = req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true"
     return is_set
 
@@ -104,7 +104,7 @@ def check_content_type(req: webob.Request) -> None:
 
 
 def check_body(req: webob.Request) -> None:
-    """Read and check the body of a request; it can be read again afterwards.
+    """Read and check the body of a request. It can be read again afterwards.
 
     :raises RefusedRequest: if the body is incomplete or too large, or the method takes no body.
     """
@@ -146,7 +146,7 @@ def link(path: str, query: list[tuple[str, str]]) -> str:
 
 
 def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
-    # The first error is enough: the search for the most relevant one of many errors takes long.
+    # Only the first error is reported, since the search for the most relevant error takes long.
     error = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of requirements when a package is added to a catalogue, or removed from it.
+"""Check requirements when a package is added to a catalogue, or removed from it.
 
-A package becomes active only if its requirements are satisfied, and if each of its classes extends
-classes of the package and of packages that it requires. It becomes public only if public packages
-satisfy its requirements. It is not removed if only this package satisfies a requirement
-of an active package. A draft satisfies only requirements of packages that are published with it.
-A yanked package satisfies only ranges that are exactly its version. Packages that engines provide
-satisfy requirements as well.
+A package becomes active only if its requirements are satisfied, and if the base classes of its
+classes are in the package itself or in packages that it requires. It becomes public only if public
+packages satisfy its requirements. It is not removed if only this package satisfies a requirement of
+an active package. A draft satisfies only requirements of packages that are published in the same
+request. A yanked package satisfies only ranges that are exactly its version. Packages that engines
+provide satisfy requirements as well.
 
 The checks take no lock, but report the packages that a request must lock; see ``package_locks``.
 """
@@ -40,7 +40,7 @@ _MODES = [
     ("off", "Do not check."),
 ]
 
-# Option -> rule, help.
+# Option -> rule, and the end of its help text.
 _CHECKS = {
     "check_requirements": (
         Rule.REQUIREMENT_MISSING,
@@ -82,12 +82,13 @@ _MAX_NAMED = 10
 
 
 _Concerns = Callable[[DependentsRecord, VersionSpec], bool]
-# A function that returns whether a package satisfies requirements of a project's packages.
+# A function that takes a package and a project, and returns whether the package can satisfy
+# requirements of the project's packages.
 _IsUsable = Callable[[PackageRecord, str], bool]
 
 
 class Checked(Protocol):
-    """A package that a request changes; each service implements this protocol."""
+    """A package that a request changes. Each service implements this protocol."""
 
     @property
     def id(self) -> str:
@@ -123,7 +124,7 @@ class Checked(Protocol):
 
 
 class FailedCheck(RefusedRequest):
-    """The refusal of a request whose check has failed.
+    """A request is refused, since a check has failed.
 
     :ivar rule: the rule that the failed check enforces.
     :ivar problems: a line for each problem.
@@ -138,13 +139,13 @@ class FailedCheck(RefusedRequest):
 class RequirementChecks:
     """The checks of requirements for one request.
 
-    :param overrides: whether the caller overrides the checks, and may do so. Then problems are
+    :param overrides: whether the caller overrides the checks, and may do so. Then problems are only
         logged.
     :param changed: all packages that the request activates or makes public, as they are after the
         request. The checks treat them as if the request had succeeded.
-    :param locked: the ids of the packages that the request has locked; empty before the locks.
+    :param locked: the ids of the packages that the request has locked; empty before it takes locks.
     :ivar relied_on: the ids of packages that satisfy a requirement and are not in ``changed``. If
-        several packages satisfy a requirement, only one is added, a locked package if possible.
+        several packages satisfy a requirement, only one is added, if possible a locked one.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class RequirementChecks:
         self._overrides = overrides
         self._changed = {package.id: package for package in changed}
         self._locked = locked
-        # FQN -> the packages that may satisfy requirements, as they will be.
+        # FQN -> the packages that may satisfy requirements, as they are after the request.
         self._found: dict[str, list[PackageRecord]] = {}
         self._yanked: dict[str, str] = {}
 
@@ -184,7 +185,7 @@ class RequirementChecks:
         self._enforce("check_public_requirements", find)
 
     def check_removal(self, package: Checked) -> None:
-        """Check that other packages can replace a package, before its deletion or deactivation.
+        """Check that other packages can replace a package, before it is deleted or deactivated.
 
         :raises FailedCheck: if only this package satisfies requirements of active packages, and the
             option ``check_dependents`` enforces the check.
@@ -194,11 +195,11 @@ class RequirementChecks:
     def check_hiding(self, package: Checked, keeping: Collection[str] = ()) -> None:
         """Check that other packages can replace a package, before it is hidden from projects.
 
-        The check considers the packages of projects that can no longer see the package. If the
-        package was public, the check also considers all public packages.
+        The check considers the requirements of packages whose projects can no longer see this
+        package. If this package was public, the check also considers those of all public packages.
 
         :param keeping: the projects, besides the owner, that can still see the package.
-        :raises FailedCheck: if only this package satisfies requirements of these packages, and the
+        :raises FailedCheck: if only this package satisfies some of these requirements, and the
             option ``check_dependents`` enforces the check.
         """
         projects = {package.owner, *keeping}
@@ -210,9 +211,9 @@ class RequirementChecks:
         self._enforce("check_dependents", functools.partial(self._last, package, concerns))
 
     def warning_of_yank(self, package: Checked) -> str:
-        """Return a warning for the yank of a package that active packages require.
+        """Return a warning about the yank of a package that active packages require.
 
-        :returns: the warning; empty if other packages satisfy all requirements, or the option
+        :returns: the warning; empty if other packages satisfy all requirements, or if the option
             ``check_dependents`` is ``off``.
         """
         if self._settings["check_dependents"] == "off":
@@ -233,10 +234,10 @@ class RequirementChecks:
         return warning
 
     def _enforce(self, option: str, find_problems: Callable[[], Iterable[str]]) -> None:
-        """Find problems, and refuse the request or log the problems, as an option says.
+        """Find problems, and refuse the request or log the problems, depending on an option.
 
         :param option: the name of the option, which is a key of ``_CHECKS``.
-        :param find_problems: a function that finds the problems; not called if the option is
+        :param find_problems: a function that finds the problems. It is not called if the option is
             ``off``.
         :raises FailedCheck: if there are problems, and the check is enforced.
         """
@@ -248,7 +249,8 @@ class RequirementChecks:
         if mode == "enforce" and not self._overrides:
             raise FailedCheck(rule, problems)
         reason = "an administrator overrides the check" if self._overrides else f"{option} is warn"
-        # A request is checked twice, before and after its locks. Only the second check accepts it.
+        # A request is checked twice: before and after it takes locks. Only the second check accepts
+        # it.
         for problem in problems if self._locked else ():
             LOG.warning("Accepted, since %s: %s", reason, problem)
 
@@ -258,13 +260,15 @@ class RequirementChecks:
         is_usable: _IsUsable,
         kind: str,
     ) -> Iterator[str]:
-        """Yield a message for each package with unsatisfied requirements.
+        """Yield a message for each package with unsatisfied requirements or missing base classes.
 
-        :param is_usable: a function that returns whether a package satisfies requirements of a
+        :param packages: the packages whose requirements are checked.
+        :param is_usable: a function that returns whether a package can satisfy requirements of a
             project's packages.
-        :param kind: which packages count, for the message: ``visible`` or ``public``.
+        :param kind: which packages can satisfy requirements, for the message: ``visible`` or
+            ``public``.
         """
-        # No package of a catalogue replaces a plug-in.
+        # A package in the catalogue cannot replace a plug-in of the engines.
         required = {fqn for package in packages for fqn in self._requirements(package)}
         candidates = self._candidates(required - self._settings.provided().keys())
         defining = self._defining(packages)
@@ -302,7 +306,7 @@ class RequirementChecks:
                 )
 
     def _defining(self, packages: Iterable[Checked]) -> Mapping[str, set[str]]:
-        """Return the packages that define the base classes of packages: class -> ids."""
+        """Return the packages that define the foreign base classes of packages: class -> ids."""
         bases = {base for package in packages for base in _foreign_bases(package)}
         found = collections.defaultdict(set)
         for name, id_ in self._database.find_defining(bases) if bases else ():
@@ -319,10 +323,10 @@ class RequirementChecks:
         is_usable: _IsUsable,
         defining: Mapping[str, set[str]],
     ) -> list[str]:
-        """Describe the base classes that are in no package which a package requires.
+        """Describe the base classes of a package that are in none of the packages that it requires.
 
-        A package that requires a plug-in of the engines passes, since the service need not know
-        the classes of plug-ins.
+        If the package requires a plug-in of the engines, the list is empty, since the service does
+        not know all classes of plug-ins.
         """
         if self._settings.provided().keys() & package.requirements.keys():
             return []
@@ -348,7 +352,7 @@ class RequirementChecks:
         if unknown:
             self._found |= {fqn: [] for fqn in unknown}
             found = map(self._as_changed, self._database.find_candidates(unknown))
-            # Some databases ignore case.
+            # Some databases ignore case, and so return other names as well.
             eligible = [each for each in self._eligible(found) if each.name in unknown]
             for record in sorted(eligible, key=_newest_last, reverse=True):
                 self._found[record.name].append(record)
@@ -367,9 +371,12 @@ class RequirementChecks:
         candidates: Collection[PackageRecord],
         is_usable: Callable[[PackageRecord], bool],
     ) -> bool:
-        """Return whether a usable package is in a range; add the found package to ``relied_on``."""
+        """Return whether a usable package is in a range.
+
+        If so, the package is added to ``relied_on``, unless it is in ``changed``.
+        """
         preferred = self._changed.keys() | self._locked | self.relied_on
-        # A request that relies on few packages takes few locks.
+        # These packages are tried first: if a request relies on few packages, it takes few locks.
         first = (each for each in candidates if each.id in preferred)
         for record in itertools.chain(first, candidates):
             if is_usable(record) and _is_in_range(record, spec, self._yanked):
@@ -379,7 +386,7 @@ class RequirementChecks:
         return False
 
     def _eligible(self, records: Iterable[PackageRecord]) -> list[PackageRecord]:
-        """Return those packages that the rules of ``eligibility`` allow to be chosen."""
+        """Return the packages that may be chosen by the rules of ``eligibility``."""
         rules = Eligibility(self._settings.reserved_names())
         return [each for each in records if not rules.find_objection(each)]
 
@@ -405,9 +412,9 @@ class RequirementChecks:
     def _describe(
         self, fqn: str, available: Iterable[PackageRecord], drafts: Iterable[PackageRecord]
     ) -> str:
-        """Return the existing versions of a package, for a message; empty without a version.
+        """Return the existing versions of a package, for a message; empty if there are none.
 
-        :param available: the packages that the project could use, if they were in the range.
+        :param available: the packages that the project could use if they were in the range.
         :param drafts: the drafts of the project.
         """
         marks = {each.version: " (yanked)" * (each.id in self._yanked) for each in available}
@@ -435,8 +442,8 @@ class RequirementChecks:
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
         """Return the active packages with requirements that only this package satisfies.
 
-        The database returns such packages in groups. A group is the packages of one project that
-        have the same visibility and require this package in the same range.
+        The database returns such packages in groups. A group consists of the packages of one
+        project that have the same visibility and require this package in the same range.
 
         :param concerns: a function that takes a group and its range, and returns whether to
             consider the group.
@@ -446,7 +453,8 @@ class RequirementChecks:
         candidates = {each.id: each for each in self._candidates([package.name])[package.name]}
         own = candidates.pop(package.id, None)
         if own is None:
-            # No package depends on an ineligible package: its name may have been reserved since.
+            # The package may not be chosen, since its name was reserved later. So no package
+            # depends on it.
             return ""
         others = candidates.values()
         owner = package.owner if package.visibility == "private" else None
@@ -468,7 +476,7 @@ class RequirementChecks:
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield the name and the range of each package in a group, if the caller can see them."""
+        """Describe each package in a group by name and range, if the caller may see the group."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):
@@ -476,7 +484,7 @@ class RequirementChecks:
 
 
 def _foreign_bases(package: Checked) -> list[str]:
-    """Return the base classes that the package itself does not define."""
+    """Return the base classes that the package itself does not define: its foreign base classes."""
     own = set(package.class_definitions)
     return sorted(base for base in package.inherits if base not in own)
 
@@ -486,7 +494,7 @@ def _any(_group: DependentsRecord, _spec: VersionSpec) -> bool:
 
 
 def _replacing(package: Checked, group: DependentsRecord) -> Callable[[PackageRecord], bool]:
-    """Return a function that decides whether a package can replace another package for a group.
+    """Return a function that returns whether a package can replace another package for a group.
 
     :param package: the package that is removed or hidden.
     :param group: packages that require it.

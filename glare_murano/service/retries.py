@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Repeat a transaction while other transactions are in its way."""
+"""Repeat a transaction while other transactions block it."""
 
 from collections.abc import Callable
 from typing import NoReturn, ParamSpec, TypeVar
@@ -11,7 +11,7 @@ from oslo_db import exception
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-# How long calls are repeated, in seconds.
+# The longest time for which calls are repeated, in seconds.
 MAX_SECONDS = 10
 # PostgreSQL's code for a lock that was not free in time. oslo.db has no error for it.
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -20,10 +20,12 @@ _LOCK_NOT_AVAILABLE = "55P03"
 def while_busy(
     busy: type[Exception],
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Return a decorator that repeats calls, for some seconds, while others are in the way.
+    """Return a decorator that repeats a call while other transactions block it.
 
-    :param busy: the error that a call raises to be repeated. It is also raised if the last call
-        still finds others in its way.
+    A call is repeated for at most ``MAX_SECONDS``.
+
+    :param busy: a class of errors. A call raises such an error to be repeated. If the last call
+        fails as well, the decorator raises this error.
     """
 
     def give_up(state: tenacity.RetryCallState) -> NoReturn:

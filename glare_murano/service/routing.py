@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the function that answers a request, in a table: path -> HTTP method -> function."""
+"""Find the function that handles a request, in a table: path -> HTTP method -> function."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -14,7 +14,7 @@ Routes = Mapping[str, Mapping[str, Handler]]
 
 
 def find_handler(routes: Routes, req: webob.Request) -> Handler | None:
-    """Return the function that answers a request; None if the table does not have the path.
+    """Return the function that handles a request; None if the table does not have the path.
 
     :raises RefusedRequest: if the table has the path, but not the method. The response has the
         status 405 and the header ``Allow``.

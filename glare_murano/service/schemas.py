@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The JSON schemas of requests; ``doc/openapi.yaml`` contains the same schemas."""
+"""Define the JSON schemas of requests. ``doc/openapi.yaml`` contains the same schemas."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options that Glare and Glance share; each service has them in its own group."""
+"""Define the options that Glare and Glance share. Each service has them in its own group."""
 
 import collections
 import dataclasses
@@ -67,7 +67,7 @@ OPTIONS = [
 class Settings:
     """The values of a service's options, by name.
 
-    :param group: the name of the group that has the options.
+    :param group: the name of the option group.
     """
 
     group: str
@@ -86,14 +86,14 @@ class Settings:
         return int(self["max_subclasses"])
 
     def provided(self) -> Mapping[str, Collection[Version]]:
-        """Return the packages that engines provide as plug-ins: FQN -> versions.
+        """Return the extension plug-ins that engines provide: FQN -> versions.
 
         :raises RuntimeError: if the option ``provided_packages`` is not valid.
         """
         return _provided(self.group, tuple(self["provided_packages"]))
 
     def provided_classes(self) -> frozenset[str]:
-        """Return the names of the classes that engines provide as plug-ins.
+        """Return the names of the classes in the extension plug-ins of the engines.
 
         :raises RuntimeError: if the option ``provided_classes`` is not valid.
         """
@@ -108,7 +108,7 @@ class Settings:
         return frozenset(self["provided_classes"])
 
     def reserved_names(self) -> ReservedNames:
-        """Return the operator's reserved names; the first call reads their file.
+        """Return the operator's reserved names. Only the first call reads their file.
 
         :raises RuntimeError: if the file is not valid.
         """
@@ -118,9 +118,9 @@ class Settings:
             raise RuntimeError(f"[{self.group}] reserved_names_file: {error}") from error
 
     def check(self) -> None:
-        """Check the options that oslo.config does not check; a service does so when it starts.
+        """Check the options whose values oslo.config cannot check completely.
 
-        :raises RuntimeError: if an option is not valid.
+        :raises RuntimeError: if an option is not valid. Then the service does not start.
         """
         self.provided()
         self.provided_classes()
@@ -133,7 +133,8 @@ def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Ver
     for text in texts:
         name, _, version = text.partition(":")
         try:
-            # An empty version would be 0.0.0.
+            # An empty version would be read as 0.0.0, so it is replaced by a string that is not
+            # valid.
             found[check_required_name(name)].add(parse_version(version or "none"))
         except (InvalidName, InvalidVersion) as error:
             raise RuntimeError(

@@ -23,8 +23,8 @@ from glare_murano.resolver import PackageVersion, Requirements, newest_first
 from glare_murano.service.database import Database, PackageMetadata, PackageRecord
 from glare_murano.wire import Query, Release
 
-# The largest number of classes and requirements in the cache: about 20 MB, or 60 MB for the longest
-# names. A package has at most 8,000 of them, and itself counts as three more.
+# The largest size of the cache, about 20 MB, or 60 MB for the longest names. The size of a package
+# is the number of its classes and requirements, which is at most 8,000, and three more.
 _CACHE_SIZE = 100_000
 _PACKAGE_SIZE = 3
 
@@ -38,8 +38,8 @@ def _size(metadata: PackageMetadata) -> int:
 class MetadataCache:
     """A cache of the metadata of published packages, by ``PackageRecord.cache_key``.
 
-    The metadata of a published package never changes. The cache saves a fifth of the time of a
-    query.
+    The metadata of a published package never changes. With the cache, a query takes a fifth less
+    time.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class MetadataCache:
         self._lock = threading.Lock()
 
     def find(self, keys: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata of those keys that are in the cache, by key."""
+        """Return the metadata that the cache has for some keys, by key."""
         with self._lock:
             return {key: self._cache[key] for key in keys if key in self._cache}
 
@@ -70,9 +70,9 @@ METADATA_CACHE = MetadataCache()
 class CatalogSource:
     """The versions and requirements of a service's packages, for one query.
 
-    This class implements ``resolver.Source`` and ``inheritance.Extensions``. A query can name one
-    stored package by its id, the requested package, whose closure is planned. Only this package may
-    be a draft.
+    This class implements ``resolver.Source`` and ``inheritance.Extensions``. A query can contain
+    the id of one stored package, the requested package, whose closure is planned. Only this package
+    may be a draft.
 
     :ivar excluded: for each FQN that was looked up, the visible packages that must not be chosen.
     """
@@ -80,24 +80,27 @@ class CatalogSource:
     def __init__(
         self, database: Database, query: Query, reserved: ReservedNames = NO_RESERVED_NAMES
     ) -> None:
-        """Make a source, without a look-up in the database.
+        """Make a source. This needs no look-up in the database.
 
+        :param database: the database of the service.
+        :param query: the dependency query.
         :param reserved: the operator's reserved names; by default, no names are reserved.
         """
         self._database = database
         self._budget = database.budget
         self._query = query
         self._eligibility = Eligibility(reserved, query.private_overrides)
-        # The versions of each name looked up so far.
+        # The versions of each package that was looked up so far: FQN -> versions.
         self._versions: dict[str, Sequence[Version]] = {}
-        # The preferred package of each version found so far; see ``_preference``.
+        # The preferred package of each version that was found so far; see ``_preference``.
         self._packages: dict[PackageVersion, PackageRecord] = {}
         self._metadata: dict[str, PackageMetadata] = {}
-        # The parsed requirements, by the id of the package. The plan and the answer share them.
+        # The parsed requirements, by the id of the package. Both the plan and the answer use them.
         self._requirements: dict[str, Requirements] = {}
-        # The yanked packages: id -> reason. They are not cached, since a yank can come at any time.
+        # The yanked packages: id -> reason. ``MetadataCache`` does not have them, since they
+        # change.
         self._yanked: dict[str, str] = {}
-        # The names of the packages whose metadata was read.
+        # The FQNs of the packages whose metadata was read.
         self._read_names: set[str] = set()
         self.excluded: dict[str, list[Excluded]] = {}
 
@@ -114,9 +117,10 @@ class CatalogSource:
         return {package: self._ranges(package, metadata) for package, metadata in found}
 
     def is_exact_only(self, package: PackageVersion) -> bool:
-        """Return whether a version satisfies only pins and ranges that are exactly this version.
+        """Return whether a version is exact-only; see ``resolver``.
 
-        Such versions are yanked, or are pre-releases in a query that does not want pre-releases.
+        This is so for yanked versions. In a query that does not want pre-releases, it is also so
+        for pre-releases.
 
         :param package: a version that ``versions`` or ``defining`` has returned.
         """
@@ -126,19 +130,19 @@ class CatalogSource:
 
     def package(self, package_id: str) -> PackageRecord | None:
         """Return the package with an id; None if the package is not visible to the caller."""
-        # Some databases ignore the case of the id, but the other methods compare it exactly.
+        # Some databases ignore the case of the id, but the rest of this class does not.
         found = self._usable("id", [package_id])
         return next((record for record in found if record.id == package_id), None)
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
         """Return the packages that define classes: class name -> packages.
 
-        A package whose project may not use the name of the class is left out.
+        A package is left out if its project may not use the name of the class.
         """
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, package_id in self._database.find_defining(filter(_is_fqn, class_names)):
             defined[package_id].add(class_name)
-        # All packages of these names are looked up: another package of the same version may be
+        # All packages with these FQNs are looked up: another package with the same version may be
         # preferred, and may lack the class.
         self._look_up({record.name for record in self._usable("id", defined)})
         found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
@@ -151,7 +155,7 @@ class CatalogSource:
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """Find packages that extend classes; see ``inheritance.Extensions``."""
         found = list(self._database.find_extending(base_names))
-        # All packages of these names are looked up: another package of the same version may be
+        # All packages with these FQNs are looked up: another package with the same version may be
         # preferred, and may have other classes.
         self._look_up({each.package.fqn for each in found})
         for each in self._budget.watch(found, "looking up subclasses"):
@@ -166,7 +170,10 @@ class CatalogSource:
         return self._database.find_requirements(ids)
 
     def releases(self, packages: Collection[PackageVersion]) -> Iterator[Release]:
-        """Yield the releases of versions, with metadata; leave out drafts without an archive."""
+        """Yield the releases for versions, with their metadata.
+
+        Drafts without an archive are left out.
+        """
         for package, metadata in self._watch(self._metadata_of(packages), "reading metadata"):
             record = self._packages[package]
             yield Release(
@@ -188,8 +195,8 @@ class CatalogSource:
         unknown = [each for each in packages if self._packages[each].id not in self._metadata]
         if unknown:
             names = {each.fqn for each in unknown}
-            # The resolver wants a second version of a package, and may want others: read the
-            # metadata of all found versions at once.
+            # If the resolver requests another version of a package, it may request even more. So
+            # the metadata of all found versions is read at once.
             chosen = self._packages if names & self._read_names else unknown
             self._read_names |= names
             self._read_metadata(self._packages[each] for each in chosen)
@@ -213,7 +220,7 @@ class CatalogSource:
             best = self._packages.get(record.key)
             if best is None or self._preference(record) > self._preference(best):
                 self._packages[record.key] = record
-        # Some databases ignore case, and may find other names.
+        # Some databases ignore case, and so return other names as well.
         versions = _by_name((key.fqn, key.version) for key in {each.key for each in selected})
         others = _by_name((each.key.fqn, each) for each in excluded)
         for fqn in self._budget.watch(unknown, step, lambda fqn: f"package {fqn}"):
@@ -239,7 +246,7 @@ class CatalogSource:
         return is_requested and not self._eligibility.find_objection(record)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
-        """Return a key for comparison: the package with the greatest key is preferred.
+        """Return a key: of several packages, the one with the greatest key is preferred.
 
         The requested package comes first, then a package of the project, then a public package.
         """
@@ -276,7 +283,7 @@ class CatalogSource:
 def _is_fqn(text: str) -> bool:
     """Return whether a string is a valid class name.
 
-    Only valid names are searched, since databases fail to search for very long names.
+    Only valid names are looked up, since databases fail to look up very long names.
     """
     try:
         return bool(check_fqn(text))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``subclasses``: lists all direct and indirect subclasses of a class, in pages.
+"""Handle the resource ``subclasses``, which lists all direct and indirect subclasses of a class.
 
-A class can extend a class of another package only if its own package requires the other package,
-in a version that has the base class. The engine has the same rule: it looks for a class only in
-the package itself and in its direct requirements.
+The subclasses are listed page by page. A class can extend a class of another package only if its
+own package requires the other package, in a version that has the base class. The engine has the
+same rule: it looks for a class only in the package itself and in its direct requirements.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _READ: dict[str, Callable[[str], Any]] = {
 def read_parameters(req: webob.Request) -> dict[str, Any]:
     """Read the parameters of a request for subclasses.
 
-    :returns: name -> parsed value.
+    :returns: name of a parameter -> parsed value.
     :raises RefusedRequest: if a value is not valid.
     """
     read = {}
@@ -69,7 +69,7 @@ def find(
     bases = _find_bases(source, parameters)
     found = find_subclasses(parameters["class"], bases, source, database.budget)
     rest = [subclass for subclass in found if subclass.name > parameters.get("marker", "")]
-    # Each page needs a search of the whole hierarchy. So a page is as large as possible by default.
+    # Each page needs a search of the whole hierarchy, so a page is as large as possible by default.
     page = rest[: min(parameters.get("limit", wire.MAX_SUBCLASSES), settings.max_subclasses)]
     body = {"class": parameters["class"], "subclasses": [subclass.to_json() for subclass in page]}
     if len(page) < len(rest):
@@ -80,7 +80,7 @@ def find(
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
-    """Return the packages that define the class, and match the requested FQN and range."""
+    """Return the packages that define the class and match the requested FQN and range."""
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
     return {

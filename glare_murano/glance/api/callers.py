@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The caller of a request to Glance, and what Glance's policies permit to the caller."""
+"""Find out what the caller of a request to Glance may do, by Glance's policies and rules."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from glare_murano.service.refusals import conflict, forbidden, not_found
 
 
 class Caller:
-    """The caller of a request.
+    """The user who sends a request.
 
     :param context: Glance's context of the request.
     :param overrides: whether the request overrides the checks of requirements, which only an
@@ -38,18 +38,24 @@ class Caller:
             raise forbidden(f"the policy {image_policies.GET_IMAGES} forbids it")
 
     def may(self, row: ImageRow, action: str) -> bool:
-        """Return whether a policy permits the caller an action on a package."""
+        """Return whether a policy permits the caller an action on a package.
+
+        :param action: the name of the policy.
+        """
         return internals.may(self.context, action, row.attributes, row.properties)
 
     def find(self, image_id: str) -> ImageRow:
-        """Find a package by the id of its image, if the caller can see the package.
+        """Find a package that the caller may see, by the id of its image.
 
-        :raises RefusedRequest: if the package is missing or hidden.
+        :raises RefusedRequest: if the package is missing, or not visible to the caller.
         """
         return self.visible(self.find_package(image_id), image_id)
 
     def find_package(self, image_id: str) -> ImageRow | None:
-        """Find a package by the id of its image, even if it is hidden; None if it is missing."""
+        """Find a package by the id of its image, whether it is visible to the caller or not.
+
+        :returns: the package; None if it is missing.
+        """
         with internals.reading() as connection:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
@@ -57,7 +63,7 @@ class Caller:
     def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
-        If the caller may not, pass the request on to Glance. Glance's refusal reveals nothing about
+        If the caller may not, pass on the request to Glance. Glance's refusal reveals nothing about
         a package of another project.
 
         :param action: the name of the policy that permits the change.
@@ -67,28 +73,28 @@ class Caller:
     def check_archive(self, image_id: str) -> None:
         """Check that a package has an archive.
 
-        A package that is missing, or hidden from the caller, passes the check.
+        A package that is missing, or not visible to the caller, passes the check.
 
-        :raises RefusedRequest: if the caller can see the package, and it has no archive.
+        :raises RefusedRequest: if the package is visible to the caller, and has no archive.
         """
         row = self.find_package(image_id)
         if row and self._sees(row) and row.status not in (images.ACTIVE, images.DEACTIVATED):
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
-        """Return a package that was found, if the caller can see it.
+        """Return a package that was found, if it is visible to the caller.
 
         :param row: the package; None if it is missing.
         :param image_id: the requested id, for the message.
-        :raises RefusedRequest: if the package is missing or hidden. The message is the same in both
-            cases, so that it does not reveal a hidden package.
+        :raises RefusedRequest: if the package is missing or not visible. The message is the same in
+            both cases, so that it does not reveal the package.
         """
         if row is None or not (self._sees(row) and self.may(row, image_policies.GET_IMAGE)):
             raise not_found(f"Image with id={image_id} not found.")
         return row
 
     def _sees(self, row: ImageRow) -> bool:
-        """Return whether Glance's database layer would show the image to the caller."""
+        """Return whether Glance's database layer would return the image to the caller."""
         is_own = row.owner == self.viewer.project_id
         is_shared = row.visibility == "shared" and row.attributes["member"] is not None
         is_open = row.visibility in ("public", "community")
@@ -100,7 +106,7 @@ class Caller:
         return self._sees(row) and all(self.may(row, action) for action in needed)
 
     def owns(self, row: ImageRow) -> bool:
-        """Return whether the caller owns a package; an administrator owns all packages."""
+        """Return whether the caller owns a package. An administrator owns all packages."""
         return self.viewer.is_admin or row.owner == self.viewer.project_id
 
     def check_owner(self, row: ImageRow) -> None:
@@ -116,7 +122,7 @@ class Caller:
 
         An administrator cannot override this check.
 
-        :raises RefusedRequest: if a name belongs to others; see ``service/name_checks.py``.
+        :raises RefusedRequest: if a name belongs to others; see ``service.name_checks``.
         """
         name_checks.check(
             SETTINGS,
@@ -129,6 +135,7 @@ class Caller:
     def check_policy(self, row: ImageRow, action: str) -> None:
         """Check that a policy permits the caller an action on a package.
 
+        :param action: the name of the policy.
         :raises RefusedRequest: if the policy forbids the action.
         """
         if not self.may(row, action):
@@ -152,7 +159,7 @@ def keep_headers(req: webob.Request) -> None:
 
 
 def in_context(context: Any) -> Caller:
-    """Return the caller of a request, given Glance's context of the request.
+    """Return the caller of a request, from Glance's context of the request.
 
     :raises RefusedRequest: if the request overrides the checks of requirements, and the caller is
         not an administrator.

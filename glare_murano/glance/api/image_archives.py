@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: download several archives at once; see ``service/batches.py``."""
+"""Handle the resource ``archives``: download several archives at once; see ``service.batches``."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,12 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives that the caller could also download one by one."""
-    # Only a few images are looked up at once, since others may be deleted during a download.
+    """Yield the archives that the caller may also download one by one.
+
+    :param ids: the ids of the images. An image that the caller may not download is left out.
+    """
+    # Only a few images are looked up at once, since the next ones may be deleted while archives are
+    # sent.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with internals.reading() as connection:

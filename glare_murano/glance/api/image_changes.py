@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Transactions that check changes of packages, and make them.
+"""Check changes of packages, and make the changes in transactions.
 
 Before a transaction changes a package, it locks all packages that the checks depend on; see
-``service/package_locks.py``. Glance's own functions change the visibility, the status and the
-members of an image. They run inside a transaction of this module, so that every request and every
-task of Glance passes the checks.
+``service.package_locks``. Glance's own functions change the visibility, the status and the members
+of an image. They run inside a transaction of this module, so that every request and every task of
+Glance passes the checks.
 """
 
 import contextlib
@@ -30,23 +30,23 @@ from glare_murano.service.package_locks import PackageLocks
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.release_changes import ReleaseChange
 
-# Reads packages with a connection, and returns their changes.
+# A function that takes a connection, reads packages, and returns their changes.
 Find = Callable[[Connection], Sequence[ReleaseChange]]
 
 
 class Transaction:
-    """A transaction that changes packages, and checks the changes before and after its locks.
+    """A transaction that changes packages, and checks the changes before and after it takes locks.
 
     The constructor makes the checks for the first time, to find the packages to lock.
 
     :param caller: the caller of the request.
     :param changes: the changes, computed from the packages before they are locked.
-    :param find: computes the changes again after the packages are locked. It raises
-        ``internals.ImagesBusy`` if another request has changed the packages meanwhile.
-    :param problems: problems that the caller of this class has found. The request is refused for
-        them and for the problems that the checks find.
-    :ivar warning: what the caller should know although the request succeeds; empty without one.
-    :raises RefusedRequest: if there are problems; the message has a line for each.
+    :param find: a function that computes the changes again after the packages are locked. It raises
+        ``internals.ImagesBusy`` if another request has changed the packages since then.
+    :param problems: problems that were found earlier. The request is refused for these problems,
+        and for those that the checks find.
+    :ivar warning: what the caller of the request should know although it succeeds; may be empty.
+    :raises RefusedRequest: if there are problems. The message has a line for each.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Transaction:
     def begin(self) -> Iterator[Connection]:
         """Lock the packages, check the changes again, and run the body of the ``with`` statement.
 
-        :raises RefusedRequest: if there are problems; the message has a line for each.
-        :raises internals.ImagesBusy: if the packages have changed, so that a new transaction must
-            be prepared.
+        :raises RefusedRequest: if there are problems. The message has a line for each.
+        :raises internals.ImagesBusy: if the packages have changed. Then a new transaction has to be
+            prepared.
         """
         with internals.writing() as connection:
             self._lock_and_check(connection)
@@ -95,7 +95,7 @@ def save(
     :param attributes: the changed attributes, with their new values.
     :param write: Glance's function that saves the image.
     :raises RefusedRequest: if a check fails, or if another request has changed a list of the
-        package since the client read it (see ``preconditions``).
+        package after the client has read it (see ``preconditions``).
     """
     unchanged = internals.unchanged(context)
 
@@ -119,10 +119,12 @@ def change_member(
 ) -> None:
     """Change a member of a package, if the checks pass; see ``internals.GuardMember``.
 
-    :param member: the project that is the member.
+    A member is a project with which the package is shared.
+
+    :param member: the id of the project.
     :param status: the member's new status; empty if the member is removed.
     :param write: Glance's function that changes the member.
-    :raises RefusedRequest: if the member can no longer see the package, and only this package
+    :raises RefusedRequest: if the member could no longer see the package, and only this package
         satisfies requirements of the member's packages.
     """
 
@@ -141,7 +143,7 @@ def _write(
     change: Callable[[Connection, ImageRow], ReleaseChange],
     write: Callable[[], None],
 ) -> None:
-    """Change a package in a transaction; try again while other requests are in its way."""
+    """Change a package in a transaction, and try again while other requests block it."""
     caller = callers.in_context(context)
 
     def find(connection: Connection) -> list[ReleaseChange]:
@@ -153,7 +155,7 @@ def _write(
             changes = find(connection)
         for each in changes:
             if each.is_added or each.becomes_public:
-                # Policies may query other services, so they are checked before the lock.
+                # Policies are checked before the lock, since their rules may query other services.
                 caller.check_names(cast(ImageRow, each.after))
         with Transaction(caller, changes, find).begin():
             write()
@@ -162,6 +164,6 @@ def _write(
 
 
 def _members(connection: Connection, image_id: str) -> set[str]:
-    """Return the projects that have accepted a package shared with them."""
+    """Return the projects that a package is shared with, and that have accepted it."""
     database = GlanceDatabase(connection, Viewer(None, False), budgets.of_look_ups(SETTINGS))
     return set(database.find_members([image_id]).get(image_id, ()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``deletions``: lists the versions that a project cannot publish again.
+"""Handle the resource ``deletions``, which lists the versions that a project cannot publish again.
 
 The id of an image follows from project, name and version. Glance keeps the row of a deleted
 release, so no new image can have this id until an administrator purges the row. Glance's own API
@@ -24,7 +24,7 @@ def find(req: webob.Request) -> webob.Response:
     :raises RefusedRequest: if a version is not valid.
     """
     packages = request_reading.read_body(req, schemas.DELETIONS)["packages"]
-    # All ids are of the caller's project, so that the answer reveals nothing about other projects.
+    # All ids belong to the caller's project, so the answer reveals nothing about other projects.
     project = callers.of(req).viewer.project_id or ""
     ids = [images.image_id(project, each["name"], _version(each["version"])) for each in packages]
     names = {id_: each["name"] for id_, each in zip(ids, packages, strict=True)}

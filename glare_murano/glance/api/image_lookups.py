@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resources that are answered from Glance's database: dependencies, subclasses and lists."""
+"""Handle the resources that read Glance's database: dependencies, subclasses and lists."""
 
 import functools
 from collections.abc import Collection
@@ -47,9 +47,9 @@ def resolve(req: webob.Request) -> webob.Response:
 def _resolve(
     connection: Connection, viewer: Viewer, query: wire.Query, budget: Budget
 ) -> wire.Answer:
-    """Resolve a query, and leave out unreadable packages."""
+    """Resolve a query without the packages that cannot be read."""
     left_out: set[str] = set()
-    # The loop ends, since packages that are left out are not found again.
+    # The loop ends, since packages that were left out are not found again.
     while True:
         database = GlanceDatabase(connection, viewer, budget, left_out)
         try:
@@ -60,7 +60,7 @@ def _resolve(
 
 
 def list_subclasses(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with their packages, a page at a time."""
+    """List one page of the subclasses of a class, with their packages."""
     parameters = subclass_pages.read_parameters(req)
     with budgets.of_query(SETTINGS, inheritance.REMEDY) as budget:
         with internals.reading() as connection:
@@ -70,7 +70,7 @@ def list_subclasses(req: webob.Request) -> webob.Response:
 
 
 def list_packages(req: webob.Request) -> webob.Response:
-    """List packages, a page at a time."""
+    """List one page of packages."""
     request, caller = package_pages.read_parameters(req), callers.of(req)
     with budgets.of_query(SETTINGS, package_pages.REMEDY) as budget:
         with internals.reading() as connection:
@@ -83,7 +83,7 @@ def list_packages(req: webob.Request) -> webob.Response:
 def _read_fields(
     caller: callers.Caller, connection: Connection, budget: Budget, ids: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the fields of packages by id; leave out images that Glance does not show."""
+    """Return the fields of packages by id. Images that Glance would not show are left out."""
     rows = {
         row.id: row
         for row in image_rows.find(connection, ids, caller.viewer.project_id)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: publishes packages, and makes them public.
+"""Handle the resource ``publications``, which publishes packages and makes them public.
 
-Glance activates each imported image, but the package becomes a release only by its publication.
-One transaction changes all packages of a request, and is rolled back if a check fails. So the
-packages may require each other, and no reader sees some of them without the others.
+Glance activates each imported image, but the package becomes a release only by its publication. One
+transaction changes all packages of a request, and is rolled back if a check fails. So the packages
+may require each other, and nobody sees some of them without the others.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.release_changes import ReleaseChange
 
-# The problems of a publication, in the order of the checks.
+# The problems that were found in a publication, in the order of the checks.
 _Problems = list[RefusedRequest]
 
 
@@ -35,8 +35,8 @@ class Publication:
 
     :param before: the package before its change.
     :param row: the package after its change.
-    :param actions: the necessary changes: ``activate`` (make the draft a release), ``publish``
-        (make the package public), or both; empty if nothing changes.
+    :param actions: the necessary actions: ``activate`` (make the draft a release) and ``publish``
+        (make the package public); empty if nothing changes.
     """
 
     before: ImageRow
@@ -45,7 +45,7 @@ class Publication:
 
     @property
     def change(self) -> ReleaseChange:
-        """The change, in the form that the checks read."""
+        """The change, in the form that the checks need."""
         return ReleaseChange(self.before, self.row, self.before.state, self.row.state)
 
 
@@ -83,7 +83,7 @@ def _publish(
 ) -> list[Publication]:
     problems: _Problems = []
     caller = callers.of(req)
-    # Policies may query other services, so they are checked before the images are locked.
+    # Policies are checked before the images are locked, since their rules may query other services.
     with internals.reading() as connection:
         rows = image_rows.find(connection, ids, caller.viewer.project_id)
         stored = image_rows.find_locations(connection, ids)
@@ -116,8 +116,11 @@ def _permitted(
     visibility: str,
     problems: _Problems,
 ) -> list[ImageRow]:
-    """Return the packages that the caller sees and owns; check their names and the policies.
+    """Return the packages that the caller sees and owns.
 
+    This function also checks the names of these packages, and the policies.
+
+    :param visibility: the requested visibility.
     :param problems: failed checks are added to this list.
     """
     by_id = {row.id: row for row in rows}
@@ -145,6 +148,7 @@ def _becomes_public(row: ImageRow, visibility: str) -> bool:
 def _changed(row: ImageRow, visibility: str, problems: _Problems) -> Publication:
     """Return a package with the changes that its publication needs.
 
+    :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.
     """
     with _collected(problems):
@@ -176,7 +180,7 @@ def _save(connection: Connection, publication: Publication) -> None:
 def _check_data(rows: Iterable[ImageRow], stored: Container[str]) -> None:
     """Check that active packages still have their data.
 
-    An interrupted deletion leaves a package without data: Glance deletes the data of an image
+    An interrupted deletion leaves a package without data, since Glance deletes the data of an image
     before its row.
 
     :param stored: the ids of the images that have data.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deletions of packages by Glance's own API.
+"""Delete packages through Glance's own API.
 
-Glance deletes the data of an image and then its rows, in several transactions. So this module
-first makes the package a draft, in one transaction that locks and checks the package. The draft
-cannot be published while its deletion runs. If Glance refuses the deletion, the package is
-published again. If the process is killed, the draft remains. Its owner can delete the draft, or
-publish it if it still has its data.
+Glance deletes the data of an image and then its rows, in several transactions. So this module first
+makes the package a draft, in one transaction that locks and checks the package. The draft cannot be
+published while its deletion runs. If Glance refuses the deletion, the package is published again.
+If the process is killed, the draft remains. Its owner can delete the draft, or publish it if it
+still has its data.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ def delete(
 
     :param caller: the caller of the request.
     :param row: the package.
-    :param pass_on: a function that passes the request on to Glance, and returns the response.
+    :param pass_on: a function that passes on the request to Glance, and returns the response.
     :raises RefusedRequest: if only this package satisfies requirements of active packages.
     """
     is_refused = row.attributes["protected"]
@@ -58,7 +58,7 @@ def delete(
 def _take_out(caller: callers.Caller, image_id: str) -> Deletion | None:
     """Make a package a draft before Glance deletes it.
 
-    :returns: the stored note of the deletion; None if the package is missing.
+    :returns: the deletion, as it is stored in the image; None if the package is missing.
     :raises RefusedRequest: if only this package satisfies requirements of active packages.
     :raises internals.ImagesBusy: if other requests change the same packages.
     """
@@ -97,9 +97,9 @@ def _publish_again(caller: callers.Caller, image_id: str, deletion: Deletion) ->
         rows[:] = [
             row
             for row in image_rows.find(connection, [image_id], caller.viewer.project_id)
-            # Another request may delete the package by now.
+            # Another request may be deleting the package by now.
             if row.properties.get(internals.DELETION) == str(deletion)
-            # Glance may have deleted the data.
+            # Glance may have deleted the data already.
             and (row.id in stored or not deletion.published)
         ]
         return [_change(row, deletion) for row in rows]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter that checks changes of packages through Glance's own API, and sends notifications.
+"""Check changes of packages through Glance's own API in a WSGI filter, and send notifications.
 
-The filter stands behind ``context`` in Glance's pipeline. ``image_removals``
-handles deletions, and ``image_staging`` handles requests that stage or import data. Requests for
-other images, and requests that Glance itself refuses, pass unchanged. The filter refuses a patch
-that sets ``image_id``, since Glance would write the changes to the image with that id.
+The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` handles deletions, and
+``image_staging`` handles requests that stage or import data. Requests for other images, and
+requests that Glance itself refuses, pass unchanged. The filter refuses a patch that sets
+``image_id``, since Glance would write the changes to the image with that id.
 
-The filter also installs checks in Glance's database layer, which every request and every task
-passes. They check changes of the visibility, the status and the members of a package (see
-``image_changes``), and new images. The id of a package belongs to one project, name and version,
-so no other image can have this id.
+The filter also installs checks in Glance's database layer, for every request and every task. They
+check changes of the visibility, the status and the members of a package (see ``image_changes``),
+and new images. The id of a package belongs to one project, name and version, so no other image can
+have this id.
 
-All refusals, including those of the database layer, are answered in the same form.
+All refusals are answered in the same form, even those by the database layer.
 """
 
 import dataclasses
@@ -45,15 +45,15 @@ _IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
 # The ids of packages, as ``images.image_id`` writes them.
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DELETED = "deleted"
-# Action -> the status of the image afterwards.
+# Action -> the status of the image after it.
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
-# The status of the image afterwards -> the verb of the notification.
+# The status of the image after the change -> the verb of the notification.
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
-# Attributes whose refused changes are notified.
+# Attributes for whose refused changes notifications are sent.
 _NOTIFIED = ("name", "owner", "visibility")
-# An attribute that Glance neither shows nor protects.
+# An attribute that Glance neither shows nor protects: the key of the image's row.
 _ID_ATTRIBUTE = "image_id"
-# The content type of a patch -> the keys with which an operation names an attribute.
+# The content type of a patch -> the keys by which an operation names an attribute.
 _PATH_KEYS = {
     "application/openstack-images-v2.0-json-patch": ("add", "replace", "remove"),
     "application/openstack-images-v2.1-json-patch": ("path",),
@@ -82,14 +82,14 @@ class ImageRequestFilter:
     def factory(cls, _: Any, **options: str) -> type["ImageRequestFilter"]:
         """Return the class of the filter, for paste.deploy.
 
-        :raises RuntimeError: if a setting of Glance is missing, so that Glance does not start.
+        :raises RuntimeError: if a setting of Glance is missing. Then Glance does not start.
         """
         start_checks.check()
         return cls
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request and pass it on to Glance; answer a refused request with JSON."""
+        """Check a request and pass it on to Glance. A refused request is answered with JSON."""
         try:
             response = self._respond(req, internals.routed_path(req.path_info))
             _raise_refusal(req, response)
@@ -121,7 +121,9 @@ class ImageRequestFilter:
     def _change(
         self, req: webob.Request, image_id: str, changes: Mapping[str, Any]
     ) -> webob.Response:
-        """Pass on a request to change an image; send a notification if the image is a package.
+        """Pass on a request that changes an image.
+
+        If the image is a package, a notification is sent.
 
         :param changes: the attributes that the request changes, with their new values.
         :raises RefusedRequest: if a check of this project refuses the change.
@@ -150,9 +152,9 @@ class ImageRequestFilter:
 
 
 def _raise_refusal(req: webob.Request, response: webob.Response) -> None:
-    """Raise the refusal of a check in Glance's database layer, if Glance answers with an error.
+    """Raise the refusal by a check in Glance's database layer, if Glance answers with an error.
 
-    Glance's own answer would be a web page, without the form of other refusals.
+    Glance's own response would be HTML, unlike other refusals.
     """
     refusal = internals.find_refusal(req.context)
     if refusal and notifications.is_refusal(response):
@@ -160,7 +162,7 @@ def _raise_refusal(req: webob.Request, response: webob.Response) -> None:
 
 
 def _verb(row: ImageRow, changed: ImageRow) -> str | None:
-    """Return the verb for the notification of a change; None if the change sends none."""
+    """Return the verb for the notification of a change; None if no notification is sent."""
     if changed.status != row.status:
         return _VERBS[changed.status]
     if changed.visibility != row.visibility and "public" in (row.visibility, changed.visibility):
@@ -169,12 +171,12 @@ def _verb(row: ImageRow, changed: ImageRow) -> str | None:
 
 
 def _check_spelling(image_id: str) -> None:
-    """Check that a request has the id of a package in lower case, as it is stored.
+    """Check that the id of a package in a request is in lower case, as it is stored.
 
-    MariaDB ignores case and accents when it finds an image by its id, but a store of files does
-    not. The answer does not depend on the database, so it does not show whether the package exists.
+    MariaDB ignores case and accents when it looks up an id, but a store of files does not. The
+    response is the same for all databases, so it does not show whether the package exists.
 
-    :raises RefusedRequest: if the id is that of a package in another spelling.
+    :raises RefusedRequest: if the id has the form of a package's id, but another spelling.
     """
     if _ID.fullmatch(image_id):
         return
@@ -183,18 +185,18 @@ def _check_spelling(image_id: str) -> None:
 
 
 def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
-    """Return the response for a refusal, as JSON that python-glanceclient and keystoneauth read."""
+    """Return the response for a refusal, in the JSON form that OpenStack's clients read."""
     LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
     error = refusals.document(refusal.status, str(refusal))["error"]
     return webob.Response(status=refusal.status, json={"error": {"code": refusal.status, **error}})
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
-    """Return those attributes that a request changes and a notification may report.
+    """Return the changed attributes that a notification may report.
 
     :param action: ``deactivate`` or ``reactivate`` from the URL; None for the image itself.
     :returns: the attributes, with their new values.
-    :raises RefusedRequest: if the request changes the id, since Glance would write over another
+    :raises RefusedRequest: if the request changes the id, since Glance would overwrite another
         image.
     """
     method = internals.routed_method(req)
@@ -219,7 +221,12 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
 
 
 def _parsed(body: bytes, kind: type[_Body]) -> _Body:
-    """Parse a JSON body; return an empty value for a malformed body."""
+    """Parse a JSON body.
+
+    :param kind: the expected type.
+    :returns: the parsed body; an empty value of this type if the body is malformed or has another
+        type.
+    """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -235,10 +242,10 @@ def _is_draft(image_id: str) -> bool:
 def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:
     """Check the id and the name of a new image.
 
-    An image has the id of a package if, and only if, it has the container format of packages.
+    A package must have the id that follows from its project, name and version. Any other image must
+    not have such an id. Only packages have the container format of packages.
 
-    :raises RefusedRequest: if the image does not have the id that follows from its project, name
-        and version, if it is not a package but has the id of one, or if its name belongs to others.
+    :raises RefusedRequest: if the image has a wrong id, or if its name belongs to others.
     """
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of requests to stage or import the data of a package.
+"""Check requests to stage or import the data of a package.
 
-The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So this
-module keeps an image from a state in which Glance would always refuse to stage its data:
+The id of a package's image is fixed, so a publisher cannot use another image instead. So an image
+must never get into a state in which Glance would always refuse to stage its data:
 
 * Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
   This module refuses the second request, and removes such data before each staging.
@@ -37,8 +37,8 @@ _BEGUN = (internals.UPLOADING, internals.IMPORTING)
 def find_open(req: webob.Request) -> ImageRow | None:
     """Return the package whose data a request stages or imports, if the caller may do so.
 
-    :returns: the package. None for any other request, and for a package that has its data already:
-        stored data never changes.
+    :returns: the package; None for any other request, and for a package that already has its data,
+        since stored data never changes.
     """
     path = _PATH.fullmatch(internals.routed_path(req.path_info))
     if path is None or internals.routed_method(req) != _METHODS[path[2]]:
@@ -49,8 +49,9 @@ def find_open(req: webob.Request) -> ImageRow | None:
 
 
 def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
-    """Pass a request on to Glance, to stage or import the data of a package.
+    """Pass on a request to stage or import the data of a package to Glance.
 
+    :param image: the package.
     :param application: Glance's application.
     :raises RefusedRequest: if another request stages or imports the data at the same time, or has
         deleted the package.
@@ -59,8 +60,8 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
     if is_staging:
         _cancel_killed(image)
     elif internals.is_staged_elsewhere(image.properties):
-        # Glance passes the request on to the process that has the data. That process claims
-        # the image. A second request would take a running import away from that process.
+        # Glance passes on the request to the process that has the data, and that process claims the
+        # image. A second request would interrupt an import that runs there.
         if internals.CLAIM in image.properties:
             raise _claimed(image)
         return req.get_response(application)
@@ -81,7 +82,7 @@ def _remove_staged(image_id: str) -> None:
 
 
 def _is_open(image: ImageRow) -> bool:
-    """Return whether a package's data can be staged or imported; stored data never changes."""
+    """Return whether a package's data can be staged or imported: it has no stored data."""
     return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
 
 
@@ -94,7 +95,7 @@ def _claimed(image: ImageRow) -> RefusedRequest:
 def _cancel_killed(image: ImageRow) -> None:
     """Cancel the staging or the import of a package if its process was probably killed.
 
-    That is so after ``import_timeout`` seconds without progress.
+    This is assumed after ``import_timeout`` seconds without progress.
     """
     if internals.CLAIM not in image.properties and image.status not in _BEGUN:
         return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``: yanks a package for a reason, or ends its yank.
+"""Handle the resource ``yanks``, which yanks a package for a reason, or unyanks it.
 
 A yanked package satisfies only pins and ranges that are exactly its version. The reason is a
-property of the image. Only the server writes this property: Glance's API refuses the owner's
-changes of it.
+property of the image. Only the server writes this property: Glance's API does not let the owner
+change it.
 """
 
 import webob
@@ -21,7 +21,7 @@ from glare_murano.service.release_changes import ReleaseChange
 
 
 def yank(req: webob.Request) -> webob.Response:
-    """Yank a package for the reason in a request; an empty reason ends the yank."""
+    """Yank a package for the reason in a request. An empty reason unyanks the package."""
     body = request_reading.read_body(req, schemas.YANK)
     caller, reason = callers.of(req), body["reason"]
     row, warning = internals.retry(lambda: _yank(caller, body["id"], reason))
@@ -38,10 +38,11 @@ def _yank(caller: callers.Caller, image_id: str, reason: str) -> tuple[ImageRow,
     """Save the reason of a yank.
 
     :returns: the package as it was before, and a warning for the caller, which may be empty.
-    :raises RefusedRequest: if the caller or the state of the package does not allow a yank.
-    :raises internals.ImagesBusy: if another request has changed the package meanwhile.
+    :raises RefusedRequest: if the caller may not yank the package, or if its state does not allow
+        it.
+    :raises internals.ImagesBusy: if another request has changed the package at the same time.
     """
-    # Policies may query other services, so they are checked before the image is locked.
+    # Policies are checked before the image is locked, since their rules may query other services.
     row = caller.find(image_id)
     caller.check_owner(row)
     caller.check_policy(row, image_policies.YANK)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The API of this project beside Glance's own: an application, and a filter before it.
+"""Serve this project's API beside Glance's own, in a WSGI application with a filter in front of it.
 
 Both stand in the pipeline of ``glance-api-paste.ini`` that serves ``/murano``. The filter comes
 first, since the discovery document needs no token. The application comes after Glance's filters
@@ -39,14 +39,17 @@ _FAILED = "the request failed in the service; see the log of the service"
 
 
 class RequestFilter:
-    """A filter that refuses malformed requests, lists API versions, and answers errors as JSON."""
+    """A WSGI filter that refuses malformed requests, and serves the discovery document.
+
+    It answers errors with JSON.
+    """
 
     def __init__(self, application: Any) -> None:
         self._application = application
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> type["RequestFilter"]:
-        """Return the filter, for paste.deploy."""
+        """Return the class of the filter, for paste.deploy."""
         return cls
 
     @dec.wsgify  # type: ignore[untyped-decorator]
@@ -66,7 +69,7 @@ class PackageApplication:
     def __init__(self) -> None:
         """Make the application.
 
-        :raises RuntimeError: if an option is not valid or missing, so that Glance does not start.
+        :raises RuntimeError: if an option is not valid or missing. Then Glance does not start.
         """
         start_checks.check()
         SETTINGS.check()
@@ -78,7 +81,11 @@ class PackageApplication:
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Answer a request; filters before this application, such as an audit, see refusals too."""
+        """Answer a request.
+
+        Refusals become responses here, so that filters in front of the application, such as an
+        audit, see them.
+        """
         response = _answer(req, lambda: _handle(req))
         packages = notifications.changed_packages(req)
         if packages is not None and notifications.is_refusal(response):
@@ -108,8 +115,8 @@ ROUTES: Routes = {
 
 
 def _unmount(req: webob.Request) -> None:
-    """Restore the path of a request, which Paste has split."""
-    # webob cannot read a path that is not UTF-8, but the WSGI environment has it.
+    """Restore the path of a request, which Paste has split into two parts."""
+    # The WSGI environment is used, since webob cannot read a path that is not UTF-8.
     environ = req.environ
     mounted_at = environ.get("SCRIPT_NAME", "")
     if mounted_at.endswith(_MOUNT):
@@ -126,7 +133,7 @@ def _check(req: webob.Request) -> None:
 
 
 def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return a response; answer an error as JSON."""
+    """Return the response of a function, or a response in JSON for its error."""
     try:
         response = respond()
     except RefusedRequest as refusal:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Access to Glance's tables: queries that find packages, and functions that change images."""
+"""Access Glance's tables: queries that find packages, and functions that change images."""

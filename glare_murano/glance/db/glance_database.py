@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glance's database, as the API needs it: see ``service.database.Database``.
+"""Look up packages in Glance's database; see ``service.database.Database``.
 
 The closure of a query takes two statements for each level of requirements, and a third if packages
 are shared.
 
-MariaDB ignores case and accents: a query for ``murano_published`` also finds
-``muráno_published``, which every owner may write. So this module itself compares the names of the
-properties that a statement has found.
+MariaDB ignores case and accents: a query for ``murano_published`` also finds ``muráno_published``,
+which every owner may write. So this module again compares the names of the properties that a
+statement has found.
 
 Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
 follow from its owner, name and version.
@@ -49,12 +49,12 @@ _FIELDS = "reading the fields of packages"
 
 
 class UnreadablePackages(Exception):
-    """Packages with properties in another form than the import plug-in writes.
+    """The properties of some packages do not have the form that the import plug-in writes.
 
-    Somebody has written such properties in the database directly, or in a cloud without the
+    Somebody has written such properties directly in the database, or in a cloud without the
     property protections. The answer to a query leaves out these packages.
 
-    :ivar ids: the ids of their images.
+    :ivar ids: the ids of the packages' images.
     """
 
     def __init__(self, ids: set[str]) -> None:
@@ -74,8 +74,10 @@ class GlanceDatabase:
     ) -> None:
         """Prepare the queries.
 
-        :param budget: the time of the request.
-        :param left_out: ids of packages to leave out; see ``UnreadablePackages``.
+        :param connection: the connection to Glance's database.
+        :param viewer: the user who sends the request.
+        :param budget: the time limit of the request.
+        :param left_out: the ids of packages to leave out; see ``UnreadablePackages``.
         """
         self.viewer = viewer
         self.budget = budget
@@ -85,15 +87,17 @@ class GlanceDatabase:
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
         # Shared package -> the projects with which it is shared, in any status.
         self._members: dict[str, set[str]] = collections.defaultdict(set)
-        # Why packages are yanked, read together with the packages: id -> reason, else empty.
+        # Why packages are yanked: id -> reason; empty for packages that are not yanked. The reasons
+        # are read together with the packages.
         self._yanked: dict[str, str] = {}
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, which describes most methods.
+        """Find the active packages that are visible to the viewer, by id or by name.
 
-        A package with the visibility ``community`` is found only as ``package``.
+        A package with the visibility ``community`` is found only by the parameter ``package``. Most
+        methods are described in ``service.database.Database``.
         """
         project = self.viewer.project_id or ""
         step = f"looking up packages by {column}"
@@ -109,7 +113,8 @@ class GlanceDatabase:
     ) -> Iterator[PackageRecord]:
         """Yield the packages that the viewer sees, among those that ``_usable`` has found.
 
-        MariaDB also finds those of projects whose ids differ from the viewer's in case or accents.
+        MariaDB also finds packages of projects whose ids differ from the viewer's only in case or
+        accents.
         """
         for record in records:
             is_open = record.visibility == "public" or (
@@ -120,7 +125,7 @@ class GlanceDatabase:
                 yield record
 
     def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
-        """Return a package with only those members that Glance shows to the viewer."""
+        """Return a package without the members that Glance does not show to the viewer."""
         if self.viewer.is_admin or record.owner == self.viewer.project_id:
             return record
         return record._replace(members=record.members & {self.viewer.project_id or ""})
@@ -130,7 +135,7 @@ class GlanceDatabase:
         return self._records(self._reader.look_up(_BY_NAME, image_queries.CANDIDATES, names))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find the packages, of any project, with one of several names and versions."""
+        """Find all packages with given names and versions, of any project."""
         wanted = set(keys)
         names, versions = {key.fqn for key in wanted}, sorted({str(key.version) for key in wanted})
         rows = self._reader.look_up(_BY_NAME, image_queries.NAMESAKES, names, versions=versions)
@@ -161,7 +166,7 @@ class GlanceDatabase:
         return read
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the requirements of packages."""
+        """Return the requirements of packages. Packages that cannot be read are left out."""
         step = "reading requirements"
         found = self._values(step, images.REQUIREMENTS, ids)
         return dict(_readable(self.budget.watch(found.items(), step), images.REQUIREMENTS))
@@ -185,7 +190,7 @@ class GlanceDatabase:
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find the packages in lists that may meet conditions."""
+        """Find packages that may meet conditions, among those that the viewer sees in lists."""
         rows = self._list(image_lists.listed(selection, self.viewer, names))
         for record in map(self._with_visible_members, self._records(rows)):
             if selection.yanked in (None, bool(self._yanked[record.id])):
@@ -200,14 +205,17 @@ class GlanceDatabase:
         first: str | None = None,
         after: str | None = None,
     ) -> list[str]:
-        """Find the names of packages in lists."""
+        """Find the names of packages that may meet conditions. The database sorts the names."""
         statement = image_lists.sorted_names(
             selection, self.viewer, is_descending=is_descending, first=first, after=after
         )
         return [row.name for row in self._list(statement.limit(limit))]
 
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return fields of packages; leave out unreadable packages, and archives."""
+        """Return fields of packages: id of the package -> name of the field -> value.
+
+        Packages that cannot be read, and archives, are left out.
+        """
         wanted = list(ids)
         stored = {each for name in names for each in images.property_names(name)}
         properties: dict[str, dict[str, str]] = {id_: {} for id_ in wanted}
@@ -248,7 +256,7 @@ class GlanceDatabase:
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages of a group of dependents that ``find_dependents`` has returned."""
+        """Find the packages in a group of dependents that ``find_dependents`` has returned."""
         keys = (
             record.key
             for record, range_ in self.budget.watch(self._requiring[name], _DEPENDENTS)
@@ -273,15 +281,17 @@ class GlanceDatabase:
     def _listed(
         self, step: str, name: str, wanted: set[str], statement: Any
     ) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield active packages whose list or mapping has a wanted name, and that list or mapping.
+        """Yield active packages whose list or mapping contains a wanted name.
 
         :param step: what the request does, for the message if its time is over.
         :param name: the property with the list or mapping.
-        :param statement: finds the packages by their ids.
+        :param wanted: the wanted names.
+        :param statement: a statement that finds packages by their ids.
+        :returns: each package, and its list or mapping.
         """
         if not wanted:
             return
-        # The database searches the text of the properties first, since few packages match.
+        # The database first searches the text of the properties, since few packages match.
         texts = {
             row.image_id: row.value
             for statement in image_queries.lists(wanted)
@@ -299,20 +309,20 @@ class GlanceDatabase:
     def _listed_to_viewer(
         self, step: str, name: str, wanted: set[str]
     ) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield the packages of ``_listed`` that the viewer sees."""
+        """Yield the packages that ``_listed`` yields, if the viewer sees them."""
         for record, found in self._listed(step, name, wanted, self._usable("id")):
             for seen in self._seen([record]):
                 yield seen, found
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
-        """Yield the valid packages among rows."""
+        """Yield a package for each row that contains a valid package."""
         rows = list(rows)
         members = self.find_members(
             row.id for row in rows if row.visibility == image_queries.SHARED
         )
         for row in self.budget.watch(rows, _BY_NAME):
             imported = _valid(row, row.version) if row.version_name == images.VERSION else None
-            # Glance takes any name for a draft.
+            # Glance accepts any name for a draft.
             version = imported or (_valid(row, row.own_version) if _is_fqn(row.name) else None)
             if version and row.id not in self._left_out:
                 is_yanked = row.yanked and row.yanked_name == images.YANKED
@@ -324,12 +334,12 @@ class GlanceDatabase:
                     row.visibility,
                     _status(row) if imported else DRAFTED,
                     frozenset(members.get(row.id, ())),
-                    # The time is in the key, since a new image can get the id of a purged image.
+                    # The key contains the time, since a new image can get the id of a purged image.
                     f"{row.id} {row.created_at}" if _is_published(row) else "",
                 )
 
     def find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
-        """Return the projects that have accepted shared images, by image id."""
+        """Return the projects that have accepted a shared image, by the id of the image."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         step = "looking up members"
         for row in self._reader.look_up(step, image_queries.MEMBERS_OF, ids):
@@ -340,7 +350,7 @@ class GlanceDatabase:
 
 
 def _valid(row: Row, text: str | None) -> Version | None:
-    """Return the version of a package, if its image still has the same name and owner."""
+    """Return the version of a package; None if its image has got another name or owner."""
     version = _version(text) if text else None
     is_valid = version and row.owner and images.image_id(row.owner, row.name, version) == row.id
     return version if is_valid else None
@@ -354,7 +364,10 @@ def _is_fqn(name: str) -> bool:
 
 
 def _status(row: Row) -> str:
-    """Return the status of a package in Glare's terms: an active image may be a draft."""
+    """Return the status of a package in Glare's terms.
+
+    An active image is a draft if the package is not published.
+    """
     if row.status == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if row.status == images.ACTIVE and _is_published(row) else DRAFTED
@@ -364,7 +377,7 @@ def _is_published(row: Row) -> bool:
     return bool(row.published) and row.published_name == images.PUBLISHED
 
 
-# Most packages share a few versions, so that each is parsed once.
+# Versions are cached, since most packages share a few versions.
 @functools.lru_cache(maxsize=4096)
 def _version(text: str) -> Version | None:
     try:
@@ -382,7 +395,13 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the ids of images with their lists or mappings; leave out unreadable ones."""
+    """Yield the ids of images with their lists or mappings.
+
+    Images that cannot be read are left out.
+
+    :param texts: the ids of images with the texts of a property.
+    :param name: the name of the property.
+    """
     for id_, text in texts:
         try:
             yield id_, _READ[name](text)
@@ -393,9 +412,12 @@ def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str
 def readable_fields(
     properties: Iterable[tuple[str, Mapping[str, str]]], names: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the ids of images with fields of their packages; leave out unreadable ones.
+    """Yield the ids of images with fields of their packages.
+
+    Images that cannot be read are left out.
 
     :param properties: the ids of images with all their properties.
+    :param names: the names of the fields.
     """
     for id_, of_image in properties:
         try:

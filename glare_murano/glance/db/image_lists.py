@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements for lists of packages in Glance's tables; see ``GlanceDatabase``.
+"""Build the SQL statements for lists of packages in Glance's tables; see ``GlanceDatabase``.
 
-The statements find all packages that meet the conditions, and others. ``GlanceDatabase`` and the
-module ``service.listed_packages`` compare again: MariaDB ignores case and accents, and lists and
-mappings are properties in JSON.
+The statements find all packages that meet the conditions, and others. So ``GlanceDatabase`` and
+``service.listed_packages`` compare all packages again: MariaDB ignores case and accents, and lists
+and mappings are stored as JSON.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,14 +24,14 @@ from glare_murano.service.list_statements import forms_of, like, literals_of, so
 COLUMNS = {name: IMAGES.c[name] for name in ("created_at", "updated_at")}
 # Condition -> the column with its value.
 _ATTRIBUTES: Mapping[str, Any] = {name: IMAGES.c[name] for name in ("id", "owner", "visibility")}
-# The status of a package -> that of its image; the image of a draft may have any status.
+# The status of a package -> the status of its image. The image of a draft may have any status.
 _STATUSES = {ACTIVE: images.ACTIVE, DEACTIVATED: images.DEACTIVATED}
 
 
 def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) -> Any:
     """Return the statement for the packages of a list.
 
-    :param names: the only names that are searched; None for all.
+    :param names: the only names that are searched; None for all names.
     """
     has_drafts = DRAFTED in selection.statuses
     packages = image_queries.EVERY if has_drafts else image_queries.IMPORTED
@@ -47,10 +47,11 @@ def sorted_names(
     first: str | None,
     after: str | None,
 ) -> Any:
-    """Return the statement for the names of the packages of a list, each once.
+    """Return the statement for the sorted names of the packages of a list, without duplicates.
 
-    :param first: the name at which they begin.
-    :param after: the name after which they begin.
+    :param is_descending: whether the names are sorted from Z to A.
+    :param first: the name at which the names begin; None for all names.
+    :param after: the name after which the names begin; None for all names.
     """
     name = IMAGES.c.name
     is_named = name.is_not(None)
@@ -60,7 +61,7 @@ def sorted_names(
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:
-    """Restrict a statement for images to those that meet conditions and are visible."""
+    """Restrict a statement for images to those that meet the conditions and are visible."""
     if literals := literals_of(selection.words):
         found = _containing(literals).subquery()
         statement = statement.where(found.c.id == IMAGES.c.id)
@@ -88,9 +89,10 @@ def _condition(name: str, values: list[str]) -> Any:
 
 
 def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
-    """Return the condition for images with a property.
+    """Return the condition that an image has a property.
 
-    :param literals: strings, of which the property has to contain one; none for any value.
+    :param names: the names of the property; one of them is enough.
+    :param literals: strings of which the property has to contain one; empty for any value.
     """
     properties = PROPERTIES.alias().c
     found = sa.exists().where(
@@ -126,7 +128,7 @@ def _containing(literals: Collection[str]) -> Any:
     )
 
 
-# Properties of images by id and name.
+# The properties with given names of images with given ids.
 PROPERTY_VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     image_queries.among(PROPERTIES.c.image_id),
     PROPERTIES.c.name.in_(sa.bindparam("names", expanding=True)),

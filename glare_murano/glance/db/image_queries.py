@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements to find packages in Glance's tables; see ``GlanceDatabase``.
+"""Build the SQL statements that find packages in Glance's tables; see ``GlanceDatabase``.
 
-No statement joins or returns more than is necessary. Values for look-ups are parameters, so
+No statement joins or returns more than is necessary. The values to look up are parameters, so that
 SQLAlchemy compiles each statement once.
 """
 
@@ -17,22 +17,28 @@ from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, MEMBERS, PROPE
 
 SHARED = "shared"
 
-# The most names for which the database searches properties with lists and mappings. A search for
-# more names takes longer than reading all these properties.
+# The largest number of names for which the database searches properties with lists and mappings. A
+# search for more names takes longer than reading all these properties.
 MAX_NAMES = 64
-# The most names in one statement: the search takes time for each name, and only between statements
-# is the time of a request checked.
+# The largest number of names in one statement. The search takes time for each name, and the time of
+# a request is checked only between statements.
 _MAX_NAMES_AT_ONCE = 16
 COMMUNITY = "community"
 
 
 def among(column: Any) -> Any:
-    """Return the condition that a column has one of the values of a look-up."""
+    """Return the condition that a column has one of the values to look up."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
-    """Return an alias of the table for a property, and the condition to join it to an image."""
+    """Return an alias of the property table, and the condition that joins it to images.
+
+    The join gives each image the value of one property.
+
+    :param name: the name of the property.
+    :param alias: the name of the alias.
+    """
     table = PROPERTIES.alias(alias)
     is_property = sa.and_(
         table.c.image_id == IMAGES.c.id, table.c.name == name, table.c.deleted == sa.false()
@@ -104,7 +110,11 @@ def _is_member(*conditions: Any) -> Any:
 
 
 def visible(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images in Glance's default list, which has no community images."""
+    """Return the condition for images in Glance's default list, which has no community images.
+
+    :param is_admin: whether the viewer sees the images of all projects.
+    :param has_project: whether the viewer has a project.
+    """
     is_own = IMAGES.c.owner == sa.bindparam("project")
     if is_admin:
         return sa.or_(IMAGES.c.visibility != COMMUNITY, *[is_own] * has_project)
@@ -116,7 +126,7 @@ def visible(is_admin: bool, has_project: bool) -> Any:
 
 
 def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images that Glance shows to those who know the id."""
+    """Return the condition for images that Glance shows to a viewer who knows their ids."""
     if is_admin:
         return sa.true()
     is_open = IMAGES.c.visibility == COMMUNITY
@@ -126,9 +136,13 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for the packages that a caller may use, and for the package of a query.
+    """Return the statement for the packages that a viewer may use.
 
-    :param column: the column of the values: ``id`` or ``name``.
+    The package that a query names by its id is found as well.
+
+    :param column: the column to look up: ``id`` or ``name``.
+    :param is_admin: whether the viewer sees the images of all projects.
+    :param has_project: whether the viewer has a project.
     """
     is_listed = sa.and_(
         IMAGES.c.status == images.ACTIVE,
@@ -144,9 +158,9 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements for lists and mappings that may contain one of the names.
+    """Yield statements that find the lists and mappings that may contain one of some names.
 
-    With too many names, one statement finds all lists and mappings.
+    If there are too many names, a single statement finds all lists and mappings.
     """
     if len(names) > MAX_NAMES:
         yield _LISTS
@@ -156,19 +170,19 @@ def lists(names: Collection[str]) -> Iterator[Any]:
         yield _LISTS.where(sa.or_(*found[start : start + _MAX_NAMES_AT_ONCE]))
 
 
-# Active packages by name, of any project.
+# Active packages with given names, of any project.
 CANDIDATES = IMPORTED.where(among(IMAGES.c.name), IMAGES.c.status == images.ACTIVE)
 
-# Packages by name and version, of any project.
+# Packages with given names and versions, of any project.
 NAMESAKES = IMPORTED.where(
     among(IMAGES.c.name),
     _version_table.c.value.in_(sa.bindparam("versions", expanding=True)),
 )
 
-# Packages by id, of any project.
+# Packages with given ids, of any project.
 BY_ID = IMPORTED.where(among(IMAGES.c.id))
 
-# The values of a property, for all active packages.
+# The values of a property of all active packages.
 _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     PROPERTIES.c.image_id == IMAGES.c.id,
     PROPERTIES.c.name == sa.bindparam("property"),
@@ -177,14 +191,14 @@ _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
     IS_PACKAGE,
 )
 
-# The values of a property, for images by id.
+# The values of a property of images with given ids.
 VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     among(PROPERTIES.c.image_id),
     PROPERTIES.c.name == sa.bindparam("property"),
     PROPERTIES.c.deleted == sa.false(),
 )
 
-# The properties and the size for ``PackageMetadata``.
+# The properties and the sizes of images with given ids, for ``PackageMetadata``.
 METADATA = sa.select(
     PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value, IMAGES.c.size
 ).where(
@@ -194,7 +208,7 @@ METADATA = sa.select(
     IMAGES.c.id == PROPERTIES.c.image_id,
 )
 
-# The projects with which images are shared.
+# The projects with which images with given ids are shared.
 MEMBERS_OF = sa.select(MEMBERS.c.image_id, MEMBERS.c.member, MEMBERS.c.status).where(
     among(MEMBERS.c.image_id), MEMBERS.c.deleted == sa.false()
 )

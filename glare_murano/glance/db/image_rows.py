@@ -26,7 +26,9 @@ from glare_murano.service.refusals import RefusedRequest, conflict
 
 
 class Deletion(NamedTuple):
-    """A note in an image's property ``internals.DELETION``: the deletion of the package has begun.
+    """A deletion of a package that has begun.
+
+    It is stored in the property ``internals.DELETION`` of the image.
 
     :ivar begun_at: when the deletion began.
     :ivar published: the value that the property ``images.PUBLISHED`` had before the deletion; empty
@@ -41,7 +43,7 @@ class Deletion(NamedTuple):
 
     @classmethod
     def read(cls, properties: Mapping[str, str]) -> "Deletion | None":
-        """Return the deletion that is noted in an image's properties; None without one."""
+        """Return the deletion that is stored in an image's properties; None if there is none."""
         text = properties.get(internals.DELETION)
         if not text:
             return None
@@ -51,10 +53,10 @@ class Deletion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ImageRow:
-    """An image in the database; the image of a package implements ``requirement_checks.Checked``.
+    """An image in the database. The image of a package implements ``requirement_checks.Checked``.
 
-    :param attributes: the values of the attributes of ``glance.domain.Image``, and ``member``: the
-        caller's project if the image is shared with it, else None.
+    :param attributes: the values of the attributes of ``glance.domain.Image``, and ``member``. This
+        is the caller's project if the image is shared with it; otherwise None.
     :param properties: the properties of the image.
     """
 
@@ -73,7 +75,7 @@ class ImageRow:
 
     @property
     def version(self) -> str:
-        """The version of the package; empty before the import."""
+        """The version of the package; empty before its import."""
         return self.properties.get(images.VERSION, "")
 
     @property
@@ -83,12 +85,12 @@ class ImageRow:
 
     @property
     def status(self) -> str:
-        """The status of the image, in Glance's words."""
+        """The status of the image, in Glance's terms."""
         return str(self.attributes["status"])
 
     @property
     def visibility(self) -> str:
-        """The visibility of the image, in Glance's words."""
+        """The visibility of the image, in Glance's terms."""
         return str(self.attributes["visibility"])
 
     @property
@@ -132,19 +134,19 @@ class ImageRow:
 
     @property
     def is_package(self) -> bool:
-        """Whether the image contains a package, by its container format."""
+        """Whether the image has the container format of packages."""
         return bool(self.attributes["container_format"] == images.CONTAINER_FORMAT)
 
     @property
     def is_published(self) -> bool:
-        """Whether the package is published; its image may have been deactivated since."""
+        """Whether the package was published. Its image may have been deactivated later."""
         return bool(self.properties.get(images.PUBLISHED))
 
     @property
     def is_being_deleted(self) -> bool:
         """Whether a request is deleting the package.
 
-        After ``import_timeout`` seconds, the request counts as interrupted.
+        A request that began more than ``import_timeout`` seconds ago is assumed to be interrupted.
         """
         deletion = Deletion.read(self.properties)
         if deletion is None:
@@ -154,13 +156,13 @@ class ImageRow:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the image was imported, and has the same owner and name since."""
+        """Whether the image was imported, and still has the same owner and name."""
         is_same = self.id == images.image_id(self.owner, self.name, self.version)
         return is_same and "" not in (self.owner, self.version)
 
     @property
     def state(self) -> str:
-        """The state of the package: a constant of ``selection``, such as ``ACTIVE``."""
+        """The state of the package, which is a constant of ``selection``, such as ``ACTIVE``."""
         if not self.is_published or not self.is_valid:
             return selection.DRAFTED
         return _STATES.get(self.status, selection.DRAFTED)
@@ -186,7 +188,7 @@ _STATES = {
 def was_published(properties: Iterable[tuple[str, str]]) -> bool:
     """Return whether a package was ever published.
 
-    :param properties: the names and values of its image's properties, including deleted properties.
+    :param properties: the names and values of its image's properties, including deleted ones.
     """
     values = list(properties)
     deletions = (Deletion.read(dict([each])) for each in values)
@@ -198,8 +200,8 @@ def was_published(properties: Iterable[tuple[str, str]]) -> bool:
 def check_imported(row: ImageRow) -> None:
     """Check that a package is active, and has the name and the owner of its import.
 
-    :raises RefusedRequest: if the package is deactivated, has no archive, or has another name or
-        owner by now.
+    :raises RefusedRequest: if the package is deactivated, has no archive, or no longer has this
+        name and owner.
     """
     if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")
@@ -226,7 +228,7 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
 def find_image(image_id: str) -> ImageRow | None:
     """Return an image of any owner and format, read in a new transaction; None if it is missing.
 
-    Some databases ignore the case of the id, so the image can have the id in another case.
+    Some databases ignore the case of the id, so the found image can have the id in another case.
     """
     with internals.reading() as connection:
         return next(_read(connection, [image_id], None), None)
@@ -248,7 +250,7 @@ def _read(
         MEMBERS.c.deleted == sa.false(),
     )
     found = connection.execute(sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(is_member))
-    # MariaDB ignores case and accents.
+    # MariaDB ignores case and accents, and so may have found another project.
     shared = {row.image_id for row in found if row.member == project_id}
     for id_, row in rows.items():
         yield ImageRow(_attributes(row, project_id if id_ in shared else None), values[id_])
@@ -260,7 +262,7 @@ def _attributes(row: Any, member: str | None) -> dict[str, Any]:
 
 
 def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return where the data of images is stored: id -> URL and store of the first location."""
+    """Return the first location of each image's data: id -> URL and name of the store."""
     is_location = sa.and_(
         LOCATIONS.c.image_id.in_(list(ids)),
         LOCATIONS.c.status == images.ACTIVE,
@@ -274,19 +276,19 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
 
 
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
-    """Return those ids that the project cannot give to a new package, because they are taken.
+    """Return the ids that the project cannot use for a new package, because they are taken.
 
-    A deleted release can have an id: Glance keeps its row until an administrator purges the row.
-    An image that is not this package can have an id if it was created before new images were
-    checked.
+    A deleted release can have such an id: Glance keeps its row until an administrator purges the
+    row. Another image can have such an id if it was created before new images were checked.
 
     :param names: the ids to look up: id -> FQN of the package.
+    :param project_id: the project.
     """
     columns = (IMAGES.c.id, IMAGES.c.name, IMAGES.c.owner, IMAGES.c.container_format)
     statement = sa.select(*columns, IMAGES.c.deleted).where(IMAGES.c.id.in_(list(names)))
     lost = set()
     for row in connection.execute(statement):
-        # MariaDB ignores case in ids.
+        # MariaDB ignores case, so the found id may be in another case.
         id_ = row.id.lower()
         package = (names[id_], project_id, images.CONTAINER_FORMAT)
         if row.deleted or (row.name, row.owner, row.container_format) != package:
@@ -301,7 +303,8 @@ def lock(connection: Connection, locks: PackageLocks) -> None:
     of earlier transactions to these images. In SQLite, this locks the whole database.
     """
     if connection.dialect.name == "sqlite":
-        # A transaction that has read before could fail to write.
+        # SQLite may refuse to write in a transaction that has read before, so this one begins by
+        # writing.
         statement = sa.update(IMAGES).where(IMAGES.c.id.in_(sorted(locks.ids)))
         connection.execute(statement.values(status=IMAGES.c.status))
         return
@@ -309,13 +312,13 @@ def lock(connection: Connection, locks: PackageLocks) -> None:
 
 
 def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
-    """Restore an image to its state before the staging or the import.
+    """Return an image to its state before the staging or the import.
 
     A process that still works on the image loses Glance's lock, and cannot activate the image.
 
     :param image: the image as it was read before.
     :param drop: the names of properties to delete, besides those in ``internals.PROGRESS``.
-    :returns: whether the image was restored. It is left alone if it has changed meanwhile.
+    :returns: True; False if the image was changed after it was read. Then nothing is done.
     """
     is_unchanged = sa.and_(
         IMAGES.c.id == image.id,
@@ -330,7 +333,7 @@ def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]
         PROPERTIES.c.image_id == image.id, PROPERTIES.c.name.in_([*internals.PROGRESS, *drop])
     )
     connection.execute(sa.delete(PROPERTIES).where(is_progress))
-    # If there are several stores, some may have the data already.
+    # With several stores, some of them may already have the data.
     connection.execute(sa.delete(LOCATIONS).where(LOCATIONS.c.image_id == image.id))
     return True
 
@@ -339,8 +342,8 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
     """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
-    # MariaDB ignores case and accents. So the found property may have the owner's spelling of the
-    # name, and the update writes the right name as well.
+    # MariaDB ignores case and accents. So the found property may be one of the owner, with another
+    # spelling of the name, and the name is written as well.
     values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
     updated = connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
     if not updated.rowcount:
@@ -350,7 +353,7 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
 
 
 def delete_property(connection: Connection, image_id: str, name: str) -> None:
-    """Delete a property of a locked image, as Glance does."""
+    """Mark a property of a locked image as deleted, as Glance does."""
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
     values = {"deleted": True, "deleted_at": _now()}
     connection.execute(sa.update(PROPERTIES).where(is_property).values(values))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glance's tables of images, with the columns that this project reads or writes."""
+"""Define Glance's tables of images, with the columns that this project reads or writes."""
 
 import sqlalchemy as sa
 

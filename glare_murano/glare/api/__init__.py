@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The HTTP API that this project adds to Glare: two WSGI filters, and a module per resource."""
+"""Extend Glare's HTTP API: two WSGI filters, and a module for each resource."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: download several archives at once; see ``service/batches.py``."""
+"""Handle the resource ``archives``: download several archives at once; see ``service.batches``."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +29,15 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives that the caller could also download one by one."""
+    """Yield the archives that the caller may also download one by one.
+
+    :param ids: the ids of the artifacts. An artifact that the caller may not download is left out.
+    """
     may_all = policy.authorize(policies.DOWNLOAD_ANY, {}, context, do_raise=False)
     viewer = Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
-    # Only a few artifacts are looked up at once, since others may be deleted during a download.
+    # Only a few artifacts are looked up at once, since the next ones may be deleted while archives
+    # are sent.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with snapshot() as connection:
@@ -52,8 +56,8 @@ def _may_download(
 ) -> bool:
     """Return whether the policy permits the caller to download an archive.
 
-    :param decisions: decisions by owner and visibility; a new one is added if no rule has read
-        other fields of the artifact.
+    :param decisions: the decisions so far, by owner and visibility. A new decision is added only if
+        no rule has read other fields of the artifact.
     """
     kind = (artifact.owner, artifact.visibility)
     if kind in decisions:
@@ -74,7 +78,7 @@ class _PolicyTarget(Mapping[str, Any]):
     """The fields of an artifact, as a mapping for policy rules.
 
     Most rules use only owner, status and visibility. The other fields are read from the database
-    when a rule uses them, since that takes longer than sending an archive.
+    only when a rule uses them, since this takes longer than sending an archive.
 
     :ivar is_read: whether the other fields were read.
     """
@@ -95,7 +99,8 @@ class _PolicyTarget(Mapping[str, Any]):
         return len(self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy could not set is_read of this object, so the fields are read now.
+        # A copy of this object could not set its ``is_read``, so the fields are read before a copy
+        # is made.
         return dict, (self._fields,)
 
     def __repr__(self) -> str:
@@ -103,6 +108,6 @@ class _PolicyTarget(Mapping[str, Any]):
 
     @functools.cached_property
     def _fields(self) -> dict[str, Any]:
-        # Set first, since reading may fail.
+        # This is set first, since reading may fail.
         self.is_read = True
         return MuranoPackageArtifact.show(self._context, self._id).to_dict()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifications of refused changes; Glare itself sends notifications of successful changes."""
+"""Send notifications of refused changes. Glare itself sends those of successful changes."""
 
 import re
 
@@ -27,7 +27,7 @@ def send_refusal(req: webob.Request, response: webob.Response) -> None:
 def _changed_packages(req: webob.Request) -> list[str] | None:
     """Return the ids of the packages that a request changes; None if it changes no package.
 
-    A request that creates a package has no id.
+    The list is empty if the request creates a package, which has no id yet.
     """
     artifact = _ARTIFACTS.fullmatch(req.path_info)
     if artifact and req.method not in _READING:

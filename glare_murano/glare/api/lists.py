@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Repair the links between the pages of a list: Glare drops repeated filters from them."""
+"""Repair the links between the pages of a list, since Glare drops repeated filters from them."""
 
 import webob
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resources that are answered from Glare's database: dependencies, subclasses and lists."""
+"""Handle the resources that read Glare's database: dependencies, subclasses and lists."""
 
 import functools
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def resolve(req: webob.Request) -> webob.Response:
 
 
 def list_subclasses(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with their packages, a page at a time."""
+    """List one page of the subclasses of a class, with their packages."""
     parameters = subclass_pages.read_parameters(req)
     return _respond(
         req,
@@ -43,7 +43,7 @@ def list_subclasses(req: webob.Request) -> webob.Response:
 
 
 def list_packages(req: webob.Request) -> webob.Response:
-    """List packages, a page at a time."""
+    """List one page of packages."""
     request = package_pages.read_parameters(req)
 
     def find(database: GlareDatabase) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def list_categories(req: webob.Request) -> webob.Response:
 def _respond(
     req: webob.Request, remedy: str, find: Callable[[GlareDatabase], dict[str, Any]]
 ) -> webob.Response:
-    """Answer a query of Glare's database, within the time of a request.
+    """Answer a query of Glare's database, within the time limit of a request.
 
     :param remedy: what to request instead, for the message if the time is over.
     :param find: a function that returns the content of the answer.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter that serves the paths of this project, beside Glare's own API.
+"""Serve the paths of this project in a WSGI filter in front of Glare's own API.
 
-The filter stands in Glare's paste pipeline after authentication, and passes on
-all other requests. See ``doc/openapi.yaml`` for the API.
+The filter stands in Glare's paste pipeline after authentication, and passes on all other requests.
+See ``doc/openapi.yaml`` for the API.
 """
 
 from typing import Any
@@ -42,10 +42,10 @@ ROUTES: Routes = {
 
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
-    """The filter that serves ``ROUTES``.
+    """The WSGI filter that serves ``ROUTES``.
 
-    For requests that Glare itself serves, it rolls back unfinished uploads, corrects links, and
-    adds warnings to answers.
+    If Glare itself serves a request, the filter rolls back an unfinished upload, corrects links,
+    and adds warnings to the response.
     """
 
     def __init__(self, application: Any, conf: Any = None) -> None:
@@ -56,12 +56,12 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         super().__init__(application, conf)
         start_checks.check()
         upload_locks.install()
-        # Otherwise the models have no attributes before the first query of Glare itself.
+        # Without this call, SQLAlchemy's models have no attributes before Glare's own first query.
         orm.configure_mappers()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Handle a request, and roll back an upload if Glare has left it unfinished."""
+        """Handle a request, and roll back an upload that Glare has left unfinished."""
         if not hasattr(req, "context"):
             raise request_state.IncompletePipeline
         state = request_state.of(req.context)
@@ -85,7 +85,10 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
     @staticmethod
     def process_request(req: webob.Request) -> webob.Response | None:
-        """Handle a request to a path of this project; return None for any other path."""
+        """Handle a request to a path of this project.
+
+        :returns: the response; None for any other path.
+        """
         request_state.of(req.context).is_upload = req.method == "PUT"
         request_state.of(req.context).unchanged = req.headers.get(preconditions.HEADER, "")
         if request_reading.overrides_checks(req):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: activates packages, and makes them public.
+"""Handle the resource ``publications``, which activates packages and makes them public.
 
 Glare's own API changes one artifact in a transaction. Here one transaction changes all packages of
-a request, and is rolled back if a check fails. So the packages may require each other, and no
-reader sees some of them without the others.
+a request, and is rolled back if a check fails. So the packages may require each other, and nobody
+sees some of them without the others.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ class Change(NamedTuple):
 
     :ivar before: the package before its change.
     :ivar after: the package after its change.
-    :ivar actions: the necessary changes: ``activate`` (activate the draft), ``publish`` (make the
-        package public), or both; empty if nothing changes.
+    :ivar actions: the necessary actions: ``activate`` (activate the draft) and ``publish`` (make
+        the package public); empty if nothing changes.
     """
 
     before: Artifact
@@ -44,11 +44,11 @@ class Change(NamedTuple):
 
     @property
     def of_release(self) -> ReleaseChange:
-        """The change, in the form that the checks read."""
+        """The change, in the form that the checks need."""
         return ReleaseChange(self.before, self.after, self.before.status, self.after.status)
 
 
-# The problems of a publication, in the order of the checks.
+# The problems that were found in a publication, in the order of the checks.
 _Problems = list[exception.GlareException]
 
 
@@ -80,7 +80,8 @@ def _publish(
     context: RequestContext, ids: Collection[str], visibility: str, is_dry_run: bool
 ) -> list[Change]:
     problems: _Problems = []
-    # Policies may query other services, so they are checked before the artifacts are locked.
+    # Policies are checked before the artifacts are locked, since their rules may query other
+    # services.
     found = _find(context, ids, problems)
     _authorize(context, found, visibility, problems)
     changes = [_change(af, visibility, problems) for af in found]
@@ -121,7 +122,7 @@ def _read_unchanged(
 ) -> dict[str, models.Artifact]:
     """Return the rows of locked artifacts by id.
 
-    :param changes: the changes, with each artifact as it was read before the locks.
+    :param changes: the changes, with each artifact as it was before the locks were taken.
     :raises transactions.Busy: if another request has changed an artifact since then.
     """
     rows = transactions.read_artifacts(session, [change.before.id for change in changes])
@@ -133,7 +134,7 @@ def _read_unchanged(
 
 
 def _save(row: models.Artifact, change: Change) -> None:
-    """Change a row in its session, as Glare would."""
+    """Change a row in its session as Glare would."""
     now = timeutils.utcnow()
     after = {"status": change.after.status, "visibility": change.after.visibility}
     row.update({**after, "updated_at": now})
@@ -152,9 +153,9 @@ def _artifact(context: RequestContext, row: models.Artifact) -> Artifact:
 
 
 def _find(context: RequestContext, ids: Collection[str], problems: _Problems) -> list[Artifact]:
-    """Return the requested artifacts that the caller can see and change, by Glare's rules.
+    """Return the requested artifacts that Glare's rules allow the caller to see and change.
 
-    :param problems: a refusal of any other requested artifact is added to this list.
+    :param problems: the refusal of any other requested artifact is added to this list.
     """
     found = []
     rows = transactions.read_artifacts(database.get_session(), ids)
@@ -183,8 +184,9 @@ def _is_uploading(row: models.Artifact) -> bool:
 def _authorize(
     context: RequestContext, packages: Iterable[Artifact], visibility: str, problems: _Problems
 ) -> None:
-    """Check the names of packages, and that Glare's policies permit their new state.
+    """Check the names of packages, and check that Glare's policies permit their new state.
 
+    :param visibility: the requested visibility.
     :param problems: refusals are added to this list.
     """
     for af in packages:
@@ -202,6 +204,7 @@ def _authorize(
 def _change(af: Artifact, visibility: str, problems: _Problems) -> Change:
     """Return a package with the changes that its publication needs.
 
+    :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.
     """
     with _collected(problems):

@@ -2,8 +2,8 @@
 
 """Write one line to the log for each refused request.
 
-Glare logs each error at the level ERROR when the error is created, and some errors twice. So every
-mistake of a user would raise an alert. On the paths of this project, this module leaves out Glare's
+Glare logs each error at the level ERROR when the error is created, and some errors twice. So each
+mistake of a user would cause an alert. On the paths of this project, this module suppresses Glare's
 lines about refusals, and logs each refusal itself. Glare still logs errors of the server, with a
 traceback.
 """
@@ -23,7 +23,7 @@ from glare_murano.package.errors import shown
 
 LOG = logging.getLogger(__name__)
 
-# Logger -> the beginning of the lines that are left out.
+# Logger -> the beginning of the lines that are suppressed.
 _REPEATED = {
     "glare.common.exception": "",
     "glare.api.v1.resource": "Content-",
@@ -41,7 +41,7 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add a filter to Glare's loggers, which leaves out the lines of ``_REPEATED``.
+    """Add a filter to Glare's loggers, which suppresses the lines of ``_REPEATED``.
 
     A second call changes nothing.
     """
@@ -53,7 +53,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def without_repetitions() -> Iterator[None]:
-    """Leave out Glare's lines about refusals inside the ``with`` statement."""
+    """Suppress Glare's lines about refusals inside the ``with`` statement."""
     token = _is_answering.set(True)
     try:
         yield
@@ -64,12 +64,12 @@ def without_repetitions() -> Iterator[None]:
 def write(req: webob.Request, status: int, message: str, refusal: BaseException | None) -> None:
     """Write the line about a refused request to the log.
 
-    The level is INFO. It is ERROR if an error of the store has caused the refusal: Glare answers
-    403 for a full disk and 404 for a lost file.
+    The level is INFO. It is ERROR if an error of the store has caused the refusal: Glare answers a
+    full disk with 403, and a lost file with 404.
 
     :param status: the HTTP status of the response.
     :param message: why the request was refused.
-    :param refusal: the error that refused the request; None without one.
+    :param refusal: the error that refused the request; None if there was no error.
     """
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     # A request that was refused before its authentication has no context, and the thread still

@@ -3,7 +3,7 @@
 """Answer refused requests in the form of Glare's errors, and log each refusal.
 
 Both filters of this project turn refusals into responses. The filter ``murano`` does so for
-refusals by Glare's own application. So a filter before it, such as an audit, sees a response
+refusals by Glare's own application. So a filter in front of it, such as an audit, sees a response
 instead of an exception. The filter ``murano-validation`` does so for all other refusals.
 """
 
@@ -19,7 +19,8 @@ from glare_murano.glare.api import refusal_log
 from glare_murano.service.refusals import RefusedRequest, document, document_of
 from glare_murano.service.request_reading import JSON
 
-# Glare's message if another artifact has the same name and version, and our messages instead.
+# Glare's message if another artifact has the same name and version, and the messages that replace
+# it.
 _TAKEN = "Artifact with this name and version is already exists for this scope."
 _TAKEN_BY = {
     "POST": "the project has a private package of this name and version already; find it by "
@@ -27,15 +28,15 @@ _TAKEN_BY = {
     "PATCH": "another package of this name and version is public already; publish another version",
 }
 
-# Glare's filter, for the form of an error.
+# Glare's filter for errors, which is used only to build the content of a response.
 _form = fault.GlareFaultWrapperFilter(None)
 
 
 def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return the response to a request; return a refusal in the form of Glare's errors.
+    """Return the response to a request. A refusal is returned in the form of Glare's errors.
 
     :param respond: the function that handles the request.
-    :raises Exception: if the server fails; Glare's filter ``faultwrapper`` answers this error.
+    :raises Exception: if the server fails. Glare's filter ``faultwrapper`` answers this error.
     """
     try:
         response = respond()

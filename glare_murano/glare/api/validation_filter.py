@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter that refuses malformed requests.
+"""Refuse malformed requests in a WSGI filter.
 
 The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of this
 project, it refuses malformed URLs and JSON bodies, and characters that Glare's database cannot
@@ -31,11 +31,11 @@ from glare_murano.service.request_reading import JSON
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
 _PATHS = (lists.PATH, discovery.ROOT)
 
-# The most operations in a patch: Glare checks the whole field after each operation, and its lock
-# expires after five seconds.
+# The largest number of operations in a patch. Glare checks the whole field after each operation,
+# and its lock expires after five seconds.
 MAX_OPERATIONS = 200
 
-# The key by which the filter marks a request as checked, in the WSGI environment.
+# The key in the WSGI environment by which the filter marks a request as checked.
 _CHECKED = "glare_murano.checked"
 
 PATCH = "application/json-patch+json"
@@ -43,7 +43,7 @@ _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 
 
 class ValidationFilter(base_middleware.ConfigurableMiddleware):
-    """The filter that refuses malformed requests with errors in Glare's form."""
+    """The WSGI filter that refuses malformed requests with errors in Glare's form."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -53,9 +53,9 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on to Glare.
 
-        If the path is not one of this project's, the URL is checked only for the character NUL.
+        If the path does not belong to this project, the URL is checked only for the character NUL.
         """
-        # Glare's router ignores a line break at the end.
+        # A line break at the end is ignored, as in Glare's router.
         path = req.environ["PATH_INFO"].removesuffix("\n")
         is_ours = any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS)
         if not is_ours and not request_reading.has_nul(req.environ):
@@ -70,12 +70,15 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 
 
 def has_checked(req: webob.Request) -> bool:
-    """Return whether the filter has checked a request to a path of this project."""
+    """Return whether the filter has checked a request.
+
+    It checks all requests to paths of this project.
+    """
     return _CHECKED in req.environ
 
 
 def check(req: webob.Request) -> None:
-    """Check that a request is well-formed; its body can be read again afterwards.
+    """Check that a request is well-formed. Its body can be read again afterwards.
 
     :raises glare.common.exception.GlareException: if the request is malformed.
     :raises RefusedRequest: if the request is malformed.
@@ -93,14 +96,16 @@ def check(req: webob.Request) -> None:
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
         _check_fields(request_reading.parse_json(req.body))
     elif req.is_body_readable and not req.path_info.startswith(f"{discovery.ROOT}/"):
-        # Glare refuses the request, but parses the body first, and fails on deeply nested JSON.
+        # Glare refuses the request, but parses the body first, and fails on deeply nested JSON. So
+        # the body is replaced.
         req.body = b"{}"
 
 
 def _check_url(environ: dict[str, Any]) -> None:
     request_reading.check_url(environ)
     query = environ.get("QUERY_STRING", "")
-    # Glare's router would take the value of ``_method`` for the method, and read forms to find it.
+    # Glare's router would use the value of ``_method`` as the HTTP method, and would read HTML
+    # forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest("_method is not a filter; send the method itself")
 
@@ -126,7 +131,8 @@ def _check_patch(body: Any) -> None:
 def _check_fields(body: Any) -> None:
     if not isinstance(body, dict):
         raise exception.BadRequest("the request is not a JSON object")
-    # Glare sets every key as an attribute, even one that names a method.
+    # The keys are checked, since Glare would set each of them as an attribute, even the name of a
+    # method.
     unknown = sorted(set(body) - set(artifact.MuranoPackageArtifact.fields))
     if unknown:
         raise exception.BadRequest(f"a package has no field {quoted(unknown[0])}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``, and JSON patches that change only the field ``yanked``.
+"""Handle the resource ``yanks``, and JSON patches that change only the field ``yanked``.
 
 A yanked package satisfies only pins and ranges that are exactly its version. The owner of a package
-must be able to yank it at once. But Glare requires the rule ``artifact:update`` for any patch, and
-by default only an administrator may change a public package. So this module checks the rule
-``artifact:yank`` instead.
+must be able to yank it at once. But for any patch, Glare checks the policy rule
+``artifact:update``, which by default lets only an administrator change a public package. So this
+module checks the rule ``artifact:yank`` instead.
 """
 
 import json
@@ -31,7 +31,7 @@ class _Engine(engine.Engine):  # type: ignore[misc]
     """Glare's engine, changed to check patches of ``yanked`` by the rule ``artifact:yank``."""
 
     def __init__(self) -> None:
-        """Make the engine, without the schemas and quotas that only Glare's own engine needs."""
+        """Make the engine without the schemas and quotas, which only Glare's own engine needs."""
 
     @staticmethod
     def _apply_patch(context: RequestContext, af: Any, patch: jsonpatch.JsonPatch) -> list[str]:
@@ -43,7 +43,7 @@ class _Engine(engine.Engine):  # type: ignore[misc]
 
 
 def yank(req: webob.Request) -> webob.Response:
-    """Yank a package for the reason in a request; an empty reason ends the yank."""
+    """Yank a package for the reason in a request. An empty reason unyanks the package."""
     body = request_reading.read_body(req, schemas.YANK)
     operation = {"op": "replace", "path": "/yanked", "value": body["reason"]}
     patch = jsonpatch.JsonPatch([operation])
@@ -52,7 +52,7 @@ def yank(req: webob.Request) -> webob.Response:
 
 
 def is_yank(req: webob.Request) -> bool:
-    """Return whether a checked request is a patch of the field ``yanked`` and of no other field."""
+    """Return whether a checked request is a patch that changes only the field ``yanked``."""
     is_patch = req.method == "PATCH" and req.content_type == validation_filter.PATCH
     is_checked = validation_filter.has_checked(req)
     if not (is_patch and is_checked and _ARTIFACT.fullmatch(req.path_info)):
@@ -62,7 +62,7 @@ def is_yank(req: webob.Request) -> bool:
 
 
 def save(req: webob.Request) -> webob.Response:
-    """Apply a patch of the field ``yanked``, and answer with the artifact."""
+    """Apply a patch of the field ``yanked``, and return a response with the artifact."""
     artifact_id = req.path_info.rpartition("/")[2]
     patch = jsonpatch.JsonPatch(json.loads(req.body))
     return webob.Response(json=_Engine().save(req.context, fields.TYPE_NAME, artifact_id, patch))

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Queries and transactions on Glare's own tables."""
+"""Run queries and transactions on Glare's own tables."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
+"""Build the SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
 
-The statements find all packages that meet the conditions. Where a database compares without
-regard to case, they may find more: the module ``service.listed_packages`` compares again.
+The statements find all packages that meet the conditions. If a database ignores case, they find
+others as well, so ``service.listed_packages`` compares all packages again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -36,7 +36,7 @@ _SEARCHED = [name for name in SEARCHED if name in {field.name for field in field
 def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) -> Any:
     """Return the statement for the packages of a list.
 
-    :param names: the only names that are searched; None for all.
+    :param names: the only names that are searched; None for all names.
     """
     statement = _restricted(sa.select(*artifact_queries.RECORD), selection, viewer)
     return statement if names is None else statement.where(_artifacts.name.in_(list(names)))
@@ -50,10 +50,11 @@ def sorted_names(
     first: str | None,
     after: str | None,
 ) -> Any:
-    """Return the statement for the names of the packages of a list, each once.
+    """Return the statement for the sorted names of the packages of a list, without duplicates.
 
-    :param first: the name at which they begin.
-    :param after: the name after which they begin.
+    :param is_descending: whether the names are sorted from Z to A.
+    :param first: the name at which the names begin; None for all names.
+    :param after: the name after which the names begin; None for all names.
     """
     name = _artifacts.name
     statement = _restricted(sa.select(name), selection, viewer).group_by(name)
@@ -61,7 +62,7 @@ def sorted_names(
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:
-    """Restrict a statement to the artifacts that meet conditions and are visible."""
+    """Restrict a statement to the artifacts that meet the conditions and are visible."""
     if literals := literals_of(selection.words):
         found = _containing(literals).subquery()
         statement = statement.join_from(
@@ -95,7 +96,7 @@ def _condition(name: str, values: list[str]) -> Any:
     value = _properties.key_name if name == "inherits" else _properties.string_value
     found = _with(name).where(value.in_(values)) if values else _with(name)
     if name == "type":
-        # Many packages have the same type, so that each package is looked at.
+        # Many packages have the same type, so the type is compared for each package that was found.
         of_artifact = _properties.artifact_id == _artifacts.id
         is_type = artifact_queries.without_index(found.whereclause)
         return sa.exists().where(of_artifact, is_type)
@@ -126,7 +127,7 @@ def _containing(literals: Collection[str]) -> Any:
     )
 
 
-# The elements of lists and mappings, and the strings, of artifacts by id.
+# The elements of lists and mappings, and the strings, of artifacts with given ids.
 PROPERTIES = (
     sa.select(
         _properties.artifact_id,

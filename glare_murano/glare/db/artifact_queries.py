@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements to find packages in Glare's tables; see ``GlareDatabase``.
+"""Build the SQL statements that find packages in Glare's tables; see ``GlareDatabase``.
 
-Values for look-ups are parameters, so that SQLAlchemy compiles each statement once:
-compiling takes longer than running. Statements select from tables, since objects of
-mapped classes take longer to read than rows.
+The values to look up are parameters, so that SQLAlchemy compiles each statement once: compiling
+takes longer than running. The statements select from tables, and not from mapped classes, whose
+objects take longer to read than rows.
 """
 
 import functools
@@ -39,7 +39,10 @@ RECORD = (
 
 
 def prefix_of(version: Version) -> int:
-    """Return the column with the numbers of a version, without a pre-release or a build."""
+    """Return the value of the column ``version_prefix`` for a version.
+
+    The column contains the three numbers, without pre-release and build metadata.
+    """
     prefix: int = semver_db.parse(str(version)).__composite_values__()[0]
     return prefix
 
@@ -49,7 +52,7 @@ def version_of(row: Row) -> Version:
     return _version(row.version_prefix, row.version_suffix, row.version_meta)
 
 
-# Most packages share a few versions, so that each is read once.
+# Versions are cached, since most packages share a few versions.
 @functools.lru_cache(maxsize=4096)
 def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
     version: Version = semver_db.DBVersion(prefix, suffix, meta).version
@@ -61,7 +64,7 @@ def requiring(names: Iterable[str]) -> Any:
 
     A package's requirement on itself does not count.
     """
-    # This statement becomes a part of Glare's statements, so it needs tables of its own.
+    # This statement becomes a part of Glare's statements, so it needs aliases of the tables.
     properties, artifacts = (
         model.__table__.alias().c for model in (models.ArtifactProperty, models.Artifact)
     )
@@ -89,33 +92,34 @@ def not_yanked() -> Any:
 
 
 def among(column: Any) -> Any:
-    """Return the condition that a column has one of the values of a look-up."""
+    """Return the condition that a column has one of the values to look up."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
 def without_index(*conditions: Any) -> Any:
-    """Join conditions, and keep the database from using indexes for them.
+    """Join conditions by AND, and prevent the database from using indexes for them.
 
-    Most artifacts meet these conditions. SQLite does not know the number of rows for a value:
-    with an index, it would look up all active artifacts, or all requirements, to find fifty
-    artifacts.
+    Most artifacts meet these conditions, but SQLite does not know this. With an index, it would
+    look up all active artifacts, or all requirements, to find fifty artifacts.
     """
     return sa.case((sa.and_(*conditions), 1), else_=0) == 1
 
 
 def visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
-    """Restrict a statement to visible artifacts, by Glare's own rule for lists."""
+    """Restrict a statement to visible artifacts, by the rule that Glare itself uses for lists."""
     viewer = Viewer(sa.bindparam("project") if has_project else None, is_admin)
     return database._apply_query_base_filters(statement, viewer)
 
 
 @functools.lru_cache
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for visible artifacts that are active, or the package of the query.
+    """Return the statement for artifacts that are visible and active.
 
-    The package of the query may have any state but deleted.
+    The package that a query names by its id is found as well, in any state except deleted.
 
-    :param column: the column of the values: ``id`` or ``name``.
+    :param column: the column to look up: ``id`` or ``name``.
+    :param is_admin: whether the viewer sees the artifacts of all projects.
+    :param has_project: whether the viewer has a project.
     """
     is_package = _artifacts.id == sa.bindparam("package")
     usable = sa.select(_artifacts.id).where(
@@ -128,7 +132,7 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def extending(is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for active, visible artifacts with direct subclasses of classes."""
+    """Return the statement for visible, active artifacts with direct subclasses of classes."""
     statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
     return visible(statement.where(among(_properties.key_name)), is_admin, has_project)
 
@@ -136,14 +140,19 @@ def extending(is_admin: bool, has_project: bool) -> Any:
 def dependents(name: str, owner: str | None) -> Any:
     """Return the statement for the ranges in which active artifacts require a package.
 
-    :param owner: the project of the artifacts; None for all.
+    :param name: the required package.
+    :param owner: the project of the artifacts; None for all projects.
     """
     columns = (*_ELEMENT, _artifacts.owner, _artifacts.visibility)
     return _requiring(name, owner, *columns).distinct()
 
 
 def dependents_in(name: str, group: DependentsRecord) -> Any:
-    """Return the statement for the artifacts of a group of dependents of a package."""
+    """Return the statement for the artifacts in a group of dependents.
+
+    :param name: the required package.
+    :param group: one of the groups that ``dependents`` finds.
+    """
     return _requiring(name, group.owner, _artifacts.name, *_VERSION).where(
         _properties.string_value == group.range, _artifacts.visibility == group.visibility
     )
@@ -166,29 +175,30 @@ def _of_active(field: str, *columns: Any) -> Any:
     )
 
 
-# The reasons of yanked artifacts by id; few artifacts have this property.
+# The reasons of yanked artifacts with given ids. Few artifacts have this property.
 YANKED = sa.select(_properties.artifact_id, _properties.string_value).where(
     _properties.name == "yanked", among(_properties.artifact_id)
 )
 
-# The artifacts that define classes.
+# The ids of artifacts that define given classes.
 DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
     _properties.name == CLASSES, among(_properties.string_value)
 )
 
-# The requirements of artifacts by id.
+# The requirements of artifacts with given ids.
 RANGES = sa.select(_properties.artifact_id, *_ELEMENT).where(
     among(_properties.artifact_id), without_index(_properties.name == REQUIREMENTS)
 )
 
 IS_ARCHIVE = sa.and_(_blobs.name == fields.ARCHIVE, _blobs.status == "active")
 
-# The stored archives of artifacts by id.
+# The stored archives of artifacts with given ids.
 ARCHIVES = sa.select(_blobs.artifact_id, _blobs.url, _blobs.size).where(
     among(_blobs.artifact_id), without_index(IS_ARCHIVE, _blobs.external.is_(False))
 )
 
-# A row for each requirement and each class, and one row for an archive that has neither.
+# The metadata of artifacts with given ids: a row for each requirement and each class, or one row
+# for an archive that has neither.
 METADATA = (
     sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size, _properties.name, *_ELEMENT)
     .outerjoin_from(
@@ -204,7 +214,7 @@ METADATA = (
 
 _HAS_ARCHIVE = sa.exists().where(_blobs.artifact_id == _artifacts.id, IS_ARCHIVE)
 
-# Active artifacts by name, of any project, and drafts with an uploaded archive.
+# Active artifacts, and drafts with an uploaded archive, with given names, of any project.
 CANDIDATES = sa.select(*RECORD).where(
     among(_artifacts.name),
     without_index(
@@ -215,8 +225,8 @@ CANDIDATES = sa.select(*RECORD).where(
     ),
 )
 
-# Artifacts by name and the numbers of their versions, of any project. A draft without an archive
-# cannot be published, and everybody can create many of them.
+# Artifacts with given names and numbers of versions, of any project. Drafts without an archive are
+# left out: they cannot be published, and everybody can create many of them.
 NAMESAKES = sa.select(*RECORD).where(
     among(_artifacts.name),
     _artifacts.version_prefix.in_(sa.bindparam("prefixes", expanding=True)),
@@ -230,14 +240,14 @@ NAMESAKES = sa.select(*RECORD).where(
 # The URLs of all blobs, of any artifact type.
 BLOB_URLS = sa.select(_blobs.url).where(_blobs.url.is_not(None))
 
-# The artifacts, of any type, to which a blob is being uploaded.
+# The artifacts, of any type, to which a blob is being uploaded, without duplicates.
 UPLOADS = (
     sa.select(_artifacts.id, _artifacts.type_name, _artifacts.created_at)
     .where(_blobs.artifact_id == _artifacts.id, _blobs.status == "saving")
     .distinct()
 )
 
-# One artifact of any type, if there is one.
+# One artifact of any type.
 ANY_ARTIFACT = sa.select(_artifacts.id).limit(1)
 
 # The drafts that were not changed since the time ``before``, the oldest first.

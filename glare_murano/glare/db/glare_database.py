@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's database, as the API needs it: see ``service.database.Database``.
+"""Look up packages in Glare's database; see ``service.database.Database``.
 
-Functions beside the class find what ``glare-murano-manage`` and the start of a server clean up.
+The functions outside the class find what ``glare-murano-manage`` and a starting server clean up.
 """
 
 import collections
@@ -43,7 +43,7 @@ def snapshot() -> Iterator[Connection]:
     session = database.get_session()
     with session.begin():
         is_postgresql = session.get_bind().dialect.name == "postgresql"
-        # The other databases give a snapshot by default.
+        # Transactions of the other databases use a snapshot by default.
         options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
         yield session.connection(execution_options=options)
 
@@ -58,7 +58,7 @@ class GlareDatabase(NamedTuple):
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """Find active packages among those visible to the viewer."""
+        """Find the active packages that are visible to the viewer, by id or by name."""
         project = self.viewer.project_id
         statement = artifact_queries.usable(column, self.viewer.is_admin, project is not None)
         step = f"looking up packages by {column}"
@@ -119,20 +119,20 @@ class GlareDatabase(NamedTuple):
         statement = artifact_queries.dependents(name, owner)
         rows = Reader(self.connection, self.budget).read(_DEPENDENTS, statement)
         for row in self.budget.watch(rows, _DEPENDENTS):
-            # Some databases ignore case.
+            # Some databases ignore case, and so return dependents of other packages.
             if row.key_name == name:
                 yield DependentsRecord(row.string_value, row.owner, row.visibility)
 
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages in a group of dependents; ``find_dependents`` returns the groups."""
+        """Find the packages in a group of dependents that ``find_dependents`` has returned."""
         statement = artifact_queries.dependents_in(name, group).limit(limit)
         for row in Reader(self.connection, self.budget).read(_DEPENDENTS, statement):
             yield PackageVersion(row.name, version_of(row))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find the packages, of any project, with one of several names and versions."""
+        """Find all packages with given names and versions, of any project."""
         wanted = set(keys)
         prefixes = {artifact_queries.prefix_of(key.version) for key in wanted}
         names = {key.fqn for key in wanted}
@@ -143,7 +143,7 @@ class GlareDatabase(NamedTuple):
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find the packages in lists that may meet conditions."""
+        """Find packages that may meet conditions, among those that the viewer sees in lists."""
         return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
 
     def find_names(
@@ -155,14 +155,14 @@ class GlareDatabase(NamedTuple):
         first: str | None = None,
         after: str | None = None,
     ) -> list[str]:
-        """Find the names of packages in lists."""
+        """Find the names of packages that may meet conditions. The database sorts the names."""
         statement = artifact_lists.sorted_names(
             selection, self.viewer, is_descending=is_descending, first=first, after=after
         )
         return [row.name for row in self._list(statement.limit(limit))]
 
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return fields of packages."""
+        """Return fields of packages: id of the package -> name of the field -> value."""
         found: dict[str, dict[str, Any]] = {id_: {} for id_ in ids}
         values = self._read_fields(list(found), names)
         for id_, field, key, value in self.budget.watch(values, _FIELDS):
@@ -178,7 +178,11 @@ class GlareDatabase(NamedTuple):
     def _read_fields(
         self, ids: list[str], names: Collection[str]
     ) -> Iterator[tuple[str, str, str | None, Any]]:
-        """Yield the values of fields: the id, the field, the key in a mapping, and the value."""
+        """Yield the values of fields.
+
+        :returns: tuples of the package's id, the name of the field, the key if the field is a
+            mapping, and the value.
+        """
         if stored := [field.name for field in fields.FIELDS if field.name in names]:
             yield from self._look_up(_FIELDS, artifact_lists.PROPERTIES, ids, names=stored)
         if _TAGS in names:
@@ -217,7 +221,7 @@ def _record(row: Row) -> PackageRecord:
 
 
 def find_blob_urls(connection: Connection) -> Iterator[str]:
-    """Find the URLs of all blobs, of any artifact type."""
+    """Return the URLs of all blobs, of any artifact type."""
     yield from connection.execute(artifact_queries.BLOB_URLS).scalars()
 
 

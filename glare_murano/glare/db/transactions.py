@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Transactions to change or delete artifacts.
+"""Change or delete artifacts in transactions.
 
 Glare reads an artifact in one transaction and writes it in another. Glare's own lock, which it
 holds in between, expires after five seconds, and a deletion does not take this lock. Therefore each
 transaction of this module begins with ``lock_artifact`` or ``lock``, and then checks the artifact's
-state again. Several artifacts are locked in the order of ``service/package_locks.py``.
+state again. Several artifacts are locked in the order of ``service.package_locks``.
 
-A transaction waits for nothing but the database. During any other wait, another request of
-the same process could run and wait for the same lock. PostgreSQL's driver blocks all green
-threads during a wait, so the first transaction would never end.
+A transaction waits only for the database. During any other wait, another request of the same
+process could run and wait for the same lock. PostgreSQL's driver blocks all green threads during a
+wait, so the first transaction would never end.
 """
 
 import copy
@@ -31,7 +31,7 @@ from glare_murano.service import package_locks, retries
 from glare_murano.service.package_locks import PackageLocks
 
 Result = TypeVar("Result")
-# A function that locks artifacts, and refuses a change with an exception. It may also write.
+# A function that locks artifacts, and raises an exception to refuse a change. It may also write.
 Begin = Callable[[Connection], object]
 
 _artifacts = models.Artifact.__table__.c
@@ -44,7 +44,7 @@ class Busy(exception.Conflict):  # type: ignore[misc]
     message = "other requests are changing these packages; try again"
 
 
-# Repeats calls of a function while other requests change the same packages.
+# A decorator that repeats calls of a function while other requests change the same packages.
 retry = retries.while_busy(Busy)
 
 
@@ -79,9 +79,9 @@ def _found(artifact_id: str, result: Any) -> Row:
 
 
 def lock(connection: Connection, locks: PackageLocks) -> None:
-    """Lock the rows of artifacts until the end of the transaction; see ``lock_rows``.
+    """Lock the rows of artifacts until the end of the transaction; see ``package_locks.lock_rows``.
 
-    In SQLite, the transaction has locked the whole database already; see ``begin_immediately``.
+    In SQLite, the transaction has already locked the whole database; see ``begin_immediately``.
     """
     package_locks.lock_rows(connection, models.Artifact.__table__, locks)
 
@@ -89,9 +89,9 @@ def lock(connection: Connection, locks: PackageLocks) -> None:
 def prepare(check: package_locks.Check) -> Callable[[Connection], None]:
     """Check a change before its transaction, and find the artifacts to lock.
 
-    :param check: the check; see ``package_locks.prepare``.
-    :returns: a function that locks and checks again. Call it first in the transaction. It raises
-        ``Busy`` if the change must be prepared again.
+    :param check: a function that checks the change; see ``package_locks.prepare``.
+    :returns: a function that locks the artifacts and checks the change again. Call it first in the
+        transaction. It raises ``Busy`` if the change must be prepared again.
     """
     return package_locks.prepare(check, snapshot, lock, Busy)
 
@@ -105,7 +105,7 @@ def read_state(connection: Connection, artifact_id: str) -> Row:
 
 
 def changed(artifact: Row) -> exception.Conflict:
-    """Return the error for a request whose artifact has changed since the request read it."""
+    """Return the error for a request whose artifact was changed after the request had read it."""
     return exception.Conflict(
         f"another request has changed artifact {artifact.id} at the same time; it is "
         f"{artifact.status} and {artifact.visibility} now"
@@ -114,9 +114,9 @@ def changed(artifact: Row) -> exception.Conflict:
 
 @retry
 def change(artifact_id: str, work: Callable[[Connection, Row], Result]) -> Result:
-    """Lock an artifact in a new transaction, and call a function in the transaction.
+    """Lock an artifact in a new transaction, and call a function in this transaction.
 
-    :param work: the function; it takes the connection and the result of ``lock_artifact``.
+    :param work: the function. It takes the connection and the result of ``lock_artifact``.
     :returns: the result of the function.
     """
     session = database.get_session()
@@ -128,13 +128,15 @@ def change(artifact_id: str, work: Callable[[Connection, Row], Result]) -> Resul
 def update(
     context: RequestContext, artifact_id: str, values: dict[str, Any], lock_and_check: Begin
 ) -> dict[str, Any]:
-    """Update an artifact as Glare does. The caller repeats it; see ``retry``.
+    """Update an artifact as Glare does.
+
+    The caller has to repeat the call; see ``retry``.
 
     :param values: the changed values, in the form of Glare's ``create_or_update``.
     :param lock_and_check: a function that is called at the beginning of the transaction.
     :returns: all values of the artifact.
     """
-    # Glare removes values while it saves them.
+    # Glare removes values from this mapping while it saves them.
     remaining = copy.deepcopy(values)
 
     def begin(_session: orm.Session, _transaction: Any, connection: Connection) -> None:
@@ -143,7 +145,8 @@ def update(
     session = database.get_session()
     sa.event.listen(session, "after_begin", begin)
     sa.event.listen(session, "before_flush", _set_ids)
-    # Without its wrapper, which repeats a call 50 times, each with the same checked packages.
+    # The wrapper of the function is left out: it would repeat a call 50 times, each with the
+    # packages that were checked at first.
     save = database.create_or_update.__wrapped__
     updated: dict[str, Any] = save(context, artifact_id, remaining, session)
     return updated
@@ -152,7 +155,7 @@ def update(
 def _set_ids(session: orm.Session, *_: Any) -> None:
     """Set the ids of new rows, so that one statement inserts all new rows of a table.
 
-    SQLAlchemy needs a statement for each row that has no id.
+    For rows without ids, SQLAlchemy needs a statement for each row.
     """
     for row in session.new:
         if row.id is None:
@@ -163,9 +166,9 @@ def _set_ids(session: orm.Session, *_: Any) -> None:
 def delete(artifact_id: str, check: package_locks.Check, work: Begin) -> list[str]:
     """Delete all rows of an artifact, if a check passes.
 
-    :param check: the check; see ``prepare``.
+    :param check: a function that checks the deletion; see ``prepare``.
     :param work: a function that is called in the same transaction, before the deletion.
-    :returns: the URLs of the artifact's blobs, which the stores still have.
+    :returns: the URLs of the artifact's blobs, which are still in the stores.
     """
     lock_and_check = prepare(check)
     session = database.get_session()
@@ -182,7 +185,7 @@ def delete(artifact_id: str, check: package_locks.Check, work: Begin) -> list[st
 
 
 def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, models.Artifact]:
-    """Return artifacts of any owner, by id; an id that does not exist is left out.
+    """Return artifacts of any owner, by id. Ids that do not exist are left out.
 
     The number of SQL statements does not depend on the number of ids.
     """

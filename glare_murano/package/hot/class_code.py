@@ -2,9 +2,9 @@
 
 """Generate the MuranoPL class that deploys a HOT template.
 
-Murano itself generates a class from a template, too. Both classes have the same names for the
-properties, and for the attribute that stores the name of the stack. So an environment can switch
-between the classes.
+Murano itself also generates a class from a template. Both classes use the same names for their
+properties, and for the attribute that stores the name of the Heat stack. So an environment that was
+deployed with one class can be deployed with the other.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ ENVIRONMENTS = "HotEnvironments"
 
 _CONVERSIONS = {ParameterType.NUMBER: "$.int()", ParameterType.BOOLEAN: "$.bool()"}
 
-# Heat also returns lists and mappings, which string() refuses.
+# The value of an output can be a list or a mapping, which string() would refuse.
 _OUTPUT = "(isString($) or isInteger($) or isBoolean($)) and $.string() or $"
 
 _STACK_NAME = "$.getAttr(generatedHeatStackName)"
@@ -40,12 +40,13 @@ def make_class(
 ) -> dict[str, Any]:
     """Make the class that deploys a template.
 
-    :param name: the FQN of the package. The class and the resource that contains the template have
-        the same name.
-    :param files: the paths of the package's files below ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments. An environment may set
-        parameters, and contracts would override them with converted values. So the class of such a
-        package has no contracts for parameters.
+    :param name: the FQN of the package. The class, and the resource that contains the template,
+        have the same name.
+    :param files: the paths of the package's files, relative to ``Resources/HotFiles``.
+    :param has_environments: whether the package has Heat environments, which may set parameters. If
+        the class had contracts for parameters, they would convert the values, and Heat would use
+        the converted values instead of those in the environment. So the class of such a package has
+        no contracts for parameters.
     :returns: the class as a mapping, for ``yaql.dump``.
     """
     parameters = {} if has_environments else template.parameters
@@ -70,7 +71,7 @@ def _property(usage: str, contract: Any) -> dict[str, Any]:
 
 
 def _contract(parameter: Parameter) -> str:
-    # An omitted parameter is null: "?." skips the checks if Heat has a default.
+    # An omitted parameter is null. If it has a default in Heat, "?." skips the checks.
     step = "?." if parameter.has_default else "."
     checks = [f"check({c.predicate})" for c in parameter.constraints if c.predicate]
     return step.join([_CONVERSIONS.get(parameter.kind, "$.string()"), *checks])

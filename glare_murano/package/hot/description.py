@@ -15,7 +15,7 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 def describe(manifest: Manifest, archive: Archive) -> Description:
     """Describe a package that has a HOT template.
 
-    A form is generated only if the package has none.
+    A form is generated only if the package does not contain one.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """

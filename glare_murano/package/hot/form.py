@@ -26,6 +26,7 @@ def make_form(
     """Make the form: a page for the application's name, and a page for each parameter group.
 
     :param name: the FQN of the package, which is also the name of its class.
+    :param version: the version of the package.
     :param description: the description of the package, which is shown above the form.
     :returns: the form as a mapping, for ``yaql.dump``.
     """
@@ -91,7 +92,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
 
 
 def _initial(parameter: Parameter) -> Any:
-    """Return a parameter's default in the form that a field shows.
+    """Return a parameter's default in the form that an input field shows.
 
     A list or a mapping becomes a string.
     """
@@ -108,7 +109,8 @@ def _initial(parameter: Parameter) -> Any:
 def _validators(constraints: Iterable[Constraint]) -> Iterable[dict[str, Any]]:
     for constraint in constraints:
         if constraint.pattern is not None:
-            # The dashboard reads /pattern/flags, so a leading slash is escaped.
+            # The dashboard reads "/pattern/flags" as a pattern with flags, so a leading slash is
+            # escaped.
             escape = "\\" if constraint.pattern.startswith("/") else ""
             expression: Any = {"regexpValidator": escape + constraint.pattern}
         elif constraint.predicate is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A parameter of a HOT template: its type, and the constraints on its value.
+"""Read a parameter of a HOT template: its type, and the constraints on its value.
 
-Types and constraints come from Heat's template guide. This module reads the constraints that
+Types and constraints are those of Heat's template guide. This module reads the constraints that
 MuranoPL and forms can check. It skips ``custom_constraint``, ``modulo``, all constraints of
 ``json`` parameters, and constraints that do not fit the type. Heat checks every value again.
 """
@@ -17,7 +17,7 @@ from glare_murano.package.hot.yaql import literal
 from glare_murano.package.patterns import PatternCheck
 
 _LARGEST = 2**63
-# The strings that Heat reads as truth values.
+# String that Heat reads as a truth value, in lower case -> this value.
 TRUTH_VALUES = {
     **dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True),
     **dict.fromkeys(("0", "off", "f", "false", "n", "no"), False),
@@ -25,7 +25,10 @@ TRUTH_VALUES = {
 
 
 class ParameterType(enum.StrEnum):
-    """The type of a parameter; forms and object models contain lists and JSON as strings."""
+    """The type of a parameter.
+
+    In forms and object models, values of the types ``LIST`` and ``JSON`` are strings.
+    """
 
     STRING = "string"
     NUMBER = "number"
@@ -43,7 +46,7 @@ class Constraint:
     :param lengths: the smallest and the largest length of a string; each is None without a limit.
     :param pattern: the regular expression that must be found in the value; None if the rule has no
         regular expression.
-    :param description: the message for a value that breaks the rule.
+    :param description: the message for a value that breaks the rule; None for the default message.
     """
 
     predicate: str | None
@@ -56,9 +59,9 @@ class Constraint:
 class Parameter:
     """A parameter of a HOT template.
 
-    :param label: the title of the parameter for users; None without one.
+    :param label: the title of the parameter for users; None without a title.
     :param has_default: whether the parameter has a default, so that a user may omit the value.
-    :param default: the default value, as in the template; None without one.
+    :param default: the default value, as in the template; None without a default.
     """
 
     name: str
@@ -73,10 +76,11 @@ class Parameter:
 def read_constraints(
     value: object, kind: ParameterType, patterns: PatternCheck
 ) -> Iterator[Constraint]:
-    """Read an entry of the list ``constraints`` of a parameter.
+    """Read an entry of a parameter's list ``constraints``.
 
+    :param value: the entry.
     :param kind: the type of the parameter.
-    :param patterns: the check of all regular expressions in the template.
+    :param patterns: the check for all regular expressions in the template.
     :raises ValueError: if the entry is malformed; the message says what was expected.
     """
     if not isinstance(value, dict):
@@ -158,7 +162,7 @@ def _string(value: object) -> str:
 
 def _number(value: object) -> float:
     number = _parsed(value) if isinstance(value, str) else value
-    # NaN fails the comparison as well.
+    # NaN is refused as well, since the comparison is false for it.
     if isinstance(number, int | float) and abs(number) <= _LARGEST and not isinstance(number, bool):
         return number
     raise _unexpected(f"a number of at most {_LARGEST}", value)

@@ -25,7 +25,7 @@ from glare_murano.package.rules import Rule
 
 TEMPLATE_FILE = "template.yaml"
 
-# Name -> the nodes of the key and of the value.
+# Name -> the YAML nodes of the key and of the value.
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
@@ -119,9 +119,10 @@ class _TemplateReader:
                 self._complain(Rule.TEMPLATE_CONSTRAINT, place, str(error), key)
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
-        """Yield the parameter groups of the template, then a group of the remaining parameters.
+        """Yield the names of the parameters in each group of the template.
 
-        If several groups name a parameter, it is in the first of them.
+        If several groups name a parameter, only the first of them gets it. The last group consists
+        of the parameters that no group names.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
@@ -154,7 +155,7 @@ class _TemplateReader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """Return the entries of a mapping; if a key is repeated, the last entry counts."""
+        """Return the entries of a mapping. If a key is repeated, the last entry is returned."""
         try:
             pairs = safe_yaml.merged_pairs(node)
         except ValueError as error:
@@ -166,7 +167,10 @@ class _TemplateReader:
         return {key.value: (key, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)}
 
     def _value(self, node: yaml.Node, where: str) -> Any:
-        """Return the value of a node as plain Python data; None after a problem."""
+        """Return the value of a node as plain Python data.
+
+        :returns: the value; None if it has a problem, which is recorded.
+        """
         try:
             _merge(node)
             return safe_yaml.plain(node)
@@ -180,7 +184,7 @@ class _TemplateReader:
 
 
 def _merge(node: yaml.Node) -> None:
-    """Replace merge keys with the merged pairs, in a node and in all nodes below it."""
+    """Replace YAML merge keys with the merged pairs, in a node and in all nodes below it."""
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):
             _merge(value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write YAML that contains YAQL expressions.
+"""Write YAML that contains YAQL expressions, the expressions of MuranoPL.
 
 MuranoPL reads an unquoted string as an expression if the string is valid YAQL. In generated YAML,
 expressions have a tag, and strings have quotes, so that MuranoPL does not have to guess.
@@ -17,7 +17,7 @@ from glare_murano.package.safe_yaml import STR, YAQL
 
 @dataclasses.dataclass(frozen=True)
 class Yaql:
-    """A YAQL expression among the plain values of a document."""
+    """A YAQL expression in a document whose other values are plain."""
 
     text: str
 
@@ -29,7 +29,7 @@ def literal(value: str | float | bool) -> str:
         return f"'{escaped}'"
     if isinstance(value, bool):
         return "true" if value else "false"
-    # YAQL has no exponents, and recognizes a float by its decimal point.
+    # YAQL does not support exponents, and recognizes a float by its decimal point.
     text = format(decimal.Decimal(repr(value)), "f")
     return text if isinstance(value, int) or "." in text else f"{text}.0"
 

@@ -3,13 +3,13 @@
 """Run a function on a hostile file in a child process with limits, and return its answer.
 
 Each file gets a new child, since a file must not affect the next file, and a process cannot drop
-its limits. A warm process, which has imported the function already, forks the children; see
+its limits. The children are forked by a warm process, which has already imported the function; see
 ``fork_server``. A child has no environment variables, no configuration, and no open files of this
-process. Its answer is JSON. The caller must check the answer, since nothing in it is trusted.
+process. Its answer is JSON. The caller must check the answer, since nothing in it can be trusted.
 ``turns`` lets many callers share few children.
 
-The child runs as the same user. So the limits help against faults, and against files that exploit
-faults, but not against a plug-in that the operator should not have installed.
+The child runs as the same user. So the limits protect against faults, and against files that
+exploit faults, but not against a hostile plug-in that the operator has installed.
 """
 
 from glare_murano.package.sandbox.children import (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The caller's side of the sandbox: request a child for a file, and read the child's answer.
+"""Request a child for a file, and read the child's answer: the caller's side of the sandbox.
 
 The requests go to a warm process, which forks the children; see ``fork_server``. This module starts
 a warm process for each function, which all threads of this process share. After a fork, the new
@@ -31,18 +31,19 @@ from glare_murano.package.sandbox.limited_process import MAX_REQUEST, OUT_OF_MEM
 MAX_ANSWER = 4 * 1024**2
 
 _PROGRAM = "glare_murano.package.sandbox.fork_server"
-# A child may wait, instead of computing. It is ended after this many times the processor time that
-# it may use.
+# The limit of a child's wall-clock time, as a multiple of the limit of its processor time. It ends
+# a child that waits instead of computing.
 _PATIENCE = 3
-# How much later than the time limit of a child its report may come, in seconds. The warm process
-# may still be starting when the request is sent.
+# How long after the time limit of a child its report may come, in seconds. The warm process may
+# still be starting when the request is sent.
 _GRACE = 60
 # The seconds between two calls of ``meanwhile``.
 _INTERVAL = 1
 _MAX_REPORT = 4096
-# Reading many empty lists from JSON would delay other requests.
+# The largest number of lists and mappings in an answer. Reading more of them would delay other
+# requests.
 _MAX_BRACKETS = 100_000
-# The most of a child's output that is read, in bytes.
+# The number of bytes that are read from the end of a child's output.
 _SHOWN = 20_000
 
 
@@ -66,12 +67,12 @@ class LimitReached(GlareMuranoError):
 class ChildSettings:
     """The limits of a child process, and its Python interpreter.
 
-    :param seconds: the most processor time of the child, in seconds. The limit in wall-clock time
-        is three times as long.
+    :param seconds: the longest processor time of the child, in seconds. The limit of its wall-clock
+        time is three times as long.
     :param memory: the largest address space of the child, in bytes.
     :param file_size: the largest file that the child can write, in bytes.
-    :param python: the path of the interpreter; empty for that of this process. In uWSGI, the path
-        is necessary, since ``sys.executable`` is uWSGI itself.
+    :param python: the path of the interpreter; empty for that of this process. Under uWSGI, the
+        path is necessary, since ``sys.executable`` is uWSGI itself.
     """
 
     seconds: int = 20
@@ -82,7 +83,7 @@ class ChildSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer of a child process, which is not trusted.
+    """The answer of a child process, which must not be trusted.
 
     :param content: the answer, as parsed from JSON.
     :param output: the end of what the child has printed, as in ``ChildFailed``.
@@ -93,17 +94,18 @@ class Answer:
 
 
 class _WarmProcess:
-    """A warm process: a process that runs ``fork_server``.
+    """A process that runs ``fork_server``, and forks the children for one function.
 
     :ivar started_by: the command that has started the process, and its ``PYTHONPATH``.
     """
 
     def __init__(self, command: Sequence[str], path: str) -> None:
-        """Start the process, and forbid other processes of the user to look into this one.
+        """Start the process, and forbid other processes of the user to access this process.
 
-        Otherwise a child could read and write what this process has open, such as the archives and
-        answers of other children.
+        Otherwise a child could read and write the open files of this process, such as the archives
+        and answers of other children.
 
+        :param command: the command that starts the process.
         :param path: the value of ``PYTHONPATH`` for the process.
         :raises OSError: if the process cannot be started.
         """
@@ -132,25 +134,30 @@ class _WarmProcess:
     def send(self, request: bytes, descriptors: Sequence[int]) -> None:
         """Send a request to the process.
 
+        :param request: the request, as JSON.
         :param descriptors: the descriptors that the child gets; see ``limited_process``.
         :raises OSError: if the process has ended.
         """
         socket.send_fds(self._requests, [request], list(descriptors))
 
     def errors(self) -> str:
-        """Return what the process has printed, which it does only if it fails."""
+        """Return the output of the process. It prints something only if it fails."""
         return _end_of(self._output)
 
     def end(self) -> None:
         """End the process, and the children and supervisors that wait for a request."""
         self._close()
-        # A process that was stopped would not notice the end of the warm process.
+        # The signal is needed for processes that were stopped: they would not notice the end of the
+        # warm process.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def forget(self) -> None:
-        """Close the descriptors of a warm process that belongs to the parent, after a fork."""
+        """Close the descriptors of the process without ending it.
+
+        This is for a process that was just forked: the warm process belongs to its parent.
+        """
         self._close()
         # With an exit status, Python does not warn that the warm process still runs.
         self._process.returncode = 0
@@ -175,15 +182,16 @@ def run(
     """Call a function on a file, in a child process with limits.
 
     If the child ends together with the warm process, the function is called once more, in another
-    child. The host may have lacked memory, for example.
+    child. This can happen if the host lacks memory, for example.
 
     :param function: the name of the function, as ``MODULE:NAME``. The function takes the file and
         the parameters, and returns a value for JSON.
-    :param file: an open file that has a descriptor. The function gets it for reading only, but
+    :param file: an open file that has a file descriptor. The function gets it for reading only, but
         hostile code could open it again for writing.
     :param parameters: the arguments of the function besides the file, as values for JSON.
-    :param meanwhile: a function that is called every second. If it raises an error, the child ends,
-        and this function raises the same error.
+    :param settings: the limits of the child, and its interpreter.
+    :param meanwhile: a function that is called every second. If it raises an error, the child is
+        killed, and this function raises the same error.
     :raises LimitReached: if the child reaches a limit, or its answer is too long.
     :raises ChildFailed: if the child fails, or its answer is not JSON.
     """
@@ -199,7 +207,7 @@ def run(
     if len(message) > MAX_REQUEST:
         raise ChildFailed(f"a request of {len(message)} bytes is too long")
     file.flush()
-    # The second attempt starts another warm process, if the first one has ended.
+    # If the first warm process has ended, the second attempt starts another one.
     for _ in range(2):
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
             descriptors = [each.fileno() for each in (file, output, answer)]
@@ -214,14 +222,17 @@ def run(
 
 
 class _RequestedChild:
-    """A child with a request, which this process can end without the help of a supervisor.
+    """A child that has a request. This process can end it without the help of its supervisor.
 
-    Hostile code in a child could stop or kill its supervisor, and would then have no limit of time.
-    So the supervisor sends descriptors of both processes before the child reads the file.
+    Hostile code in a child could stop or kill its supervisor, and would then have no time limit. So
+    the supervisor sends descriptors of both processes before the child reads the file.
     """
 
     def __init__(self, reports: socket.socket) -> None:
-        """Prepare for the messages of the supervisor, which come from a socket."""
+        """Prepare to receive messages of the supervisor.
+
+        :param reports: the socket from which the messages come.
+        """
         self._reports = reports
         self._child = self._supervisor = -1
         self._directory = ""
@@ -231,6 +242,8 @@ class _RequestedChild:
     def wait(self, seconds: float, meanwhile: Callable[[], object]) -> bytes | None:
         """Wait for the report that the child has ended.
 
+        :param seconds: the longest time to wait, in seconds.
+        :param meanwhile: a function that is called every second, as in ``run``.
         :returns: the report; empty if the supervisor has ended without a report, and None if the
             report does not come in time.
         """
@@ -255,13 +268,14 @@ class _RequestedChild:
         return None
 
     def end(self) -> None:
-        """End the child, if its supervisor has not reported that it has ended."""
+        """End the child, unless the supervisor has reported that the child has ended."""
         if self._child < 0:
             return
         if not self._report:
             _send_signal(self._child, signal.SIGKILL)
-            # A supervisor that was stopped goes on, and removes the directory of the child. Without
-            # a report it has ended, although its process may still exist.
+            # A supervisor that was stopped continues, and removes the directory of the child. If it
+            # has ended, the directory is removed here. An empty report means that it has ended,
+            # even if its process still exists.
             if not _send_signal(self._supervisor, signal.SIGCONT) or self._report is not None:
                 scratch.remove(pathlib.Path(self._directory))
         os.close(self._child)
@@ -269,9 +283,10 @@ class _RequestedChild:
 
 
 def _send_signal(process: int, number: int) -> bool:
-    """Send a signal to a process; return whether the process still runs.
+    """Send a signal to a process, and return whether the process still exists.
 
     :param process: a descriptor of the process.
+    :param number: the number of the signal.
     """
     try:
         signal.pidfd_send_signal(process, number)
@@ -309,7 +324,7 @@ def _requested(
 
 
 def _send(function: str, python: str, message: bytes, descriptors: Sequence[int]) -> None:
-    """Send a request to the warm process for a function; start the process if it does not run.
+    """Send a request to the warm process for a function, after starting this process if necessary.
 
     :raises ChildFailed: if the warm process cannot be started.
     """
@@ -347,7 +362,7 @@ def _errors(function: str) -> str:
 def _forget_all() -> None:
     """Forget the warm processes of the parent, in a process that was just forked."""
     global _lock
-    # Another thread of that process may have held the lock.
+    # Another thread of the parent may have held the lock during the fork.
     _lock = threading.Lock()
     for each in _processes.values():
         each.forget()

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The program of the warm process, which forks a supervisor and a child for each file.
+"""Run the warm process, which forks a supervisor and a child for each file.
 
-The program works with four processes. The sender is the process that runs ``children``.
+Four processes work together. The sender is the process that uses ``children``.
 
 * The warm process has imported the function that children call, and never reads a file. It always
   keeps one supervisor with one child ready.
 * The child waits for a request, and calls the function on the file of the request. As soon as it
   has a request, the warm process forks the next supervisor and its child.
-* The supervisor ends the child at its time limit, or when the sender ends. It reports the end of
-  the child to the sender. It reads nothing that the child writes after the child begins to read the
-  file. Before that, it sends descriptors of the child and of itself to the sender, which ends the
-  child if hostile code has stopped or killed the supervisor.
+* The supervisor ends the child at its time limit, or when the sender ends. Then it reports the end
+  of the child to the sender. After the child has begun to read the file, the supervisor reads
+  nothing that the child writes. Before that, the supervisor sends descriptors of the child and of
+  itself to the sender. So the sender can end the child if hostile code has stopped or killed the
+  supervisor.
 
-Requests come from a socket, the descriptor 0, whose other end only the sender has. When the sender
-ends, all of these processes end. They ignore the signals that a service manager sends to every
-process of a service, so that the sender decides when they end.
+Requests come from a socket, which is the descriptor 0. Only the sender has the other end of the
+socket. When the sender ends, all of these processes end. They ignore the signals that a service
+manager sends to every process of a service, so that the sender decides when they end.
 """
 
 import contextlib
@@ -54,29 +55,30 @@ def main() -> None:
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    # The kernel reaps the supervisors.
+    # With this setting, the kernel removes supervisors that have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     limited_process.hide_memory()
     function = pkgutil.resolve_name(sys.argv[1])
     for group in (PLUGIN_NAMESPACE, FUNCTION_NAMESPACE):
-        # Read the entry points here: each child would take longer for that than for a small
-        # package.
+        # The entry points are read here, once for all children. Reading them takes longer than
+        # reading a small package.
         registered_formats(group)
-    # Without this call, the garbage collector would copy the pages that children share with this
-    # process.
+    # Without this call, garbage collection in a child would copy the memory pages that it shares
+    # with this process.
     gc.freeze()
     with socket.socket(fileno=0) as requests:
         while not _has_ended(requests):
             _serve_one(requests, function)
-    # The process that started this one made it the leader of a group. In the group are also the
-    # supervisor and the child that wait for a request; they may have been stopped.
+    # The process that started this one made it the leader of a process group. The group also
+    # contains the supervisor and the child that wait for a request. They may have been stopped, so
+    # they are killed.
     os.killpg(0, signal.SIGKILL)
 
 
 def _has_ended(requests: socket.socket) -> bool:
     """Return whether the sender of requests has ended."""
     poll = select.poll()
-    # No event is requested, so poll returns only for the end of the connection.
+    # No event is requested, so poll returns only if the connection has ended.
     poll.register(requests, 0)
     return bool(poll.poll(0))
 
@@ -99,7 +101,7 @@ def _serve_one(requests: socket.socket, function: Callable[..., Any]) -> None:
 
 
 def _end(run: Callable[[], int]) -> NoReturn:
-    """Call a function, and end this process; the result of the function is the exit status."""
+    """Call a function, and end this process with the result of the function as its exit status."""
     status = 1
     try:
         status = run()
@@ -107,19 +109,17 @@ def _end(run: Callable[[], int]) -> NoReturn:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        # sys.exit would run what the parent runs at its end, and would wait for threads.
+        # sys.exit would run the exit functions of the parent process, and would wait for threads.
         os._exit(status)
 
 
 def _supervise(requests: socket.socket, take: int, function: Callable[..., Any]) -> int:
     """Fork a child, wait until it has a request, and report to the sender how the child ended.
 
-    This is the supervisor in the docstring of this module.
-
     :param requests: the socket from which the request comes.
-    :param take: the writing end of a pipe; a byte in it says that the child has a request.
+    :param take: the writing end of a pipe. A byte in it says that the child has a request.
     :param function: the function that the child calls.
-    :returns: the exit status of this process.
+    :returns: the exit status of this process, which is the supervisor.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     received, send = socket.socketpair()
@@ -129,21 +129,23 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
         limited_process.end_with(parent)
         _end(lambda: limited_process.serve(requests, send, function))
     send.close()
-    # Nothing but the warm process, and the next child, may keep this socket open.
+    # Only the warm process and the next child may keep this socket open.
     requests.close()
     message, reports, *_ = socket.recv_fds(received, MAX_REQUEST, 1)
     if not message:
         return 0
-    # This process goes on if the warm process is ended with its group.
+    # With a process group of its own, this process continues if the group of the warm process is
+    # killed.
     os.setpgid(0, 0)
-    # Let the warm process fork the next child. The warm process may have been killed.
+    # This byte lets the warm process fork the next child. The warm process may have been killed.
     with contextlib.suppress(BrokenPipeError), open(take, "wb") as pipe:
         pipe.write(b"1")
     request = json.loads(message)
-    # It is made here, since a supervisor removes it, and outlives the child and the sender.
+    # The supervisor makes the directory, and removes it, since it outlives the child and the
+    # sender.
     directory = pathlib.Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir=request["directory"]))
     with received, socket.socket(fileno=reports[0]) as sender:
-        # The sender may have given up.
+        # The sender may have closed the socket.
         with contextlib.suppress(OSError):
             _introduce(child, directory, sender)
             received.send(str(directory).encode())
@@ -169,6 +171,8 @@ def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, 
     """Wait until a child ends, and return the report for the sender.
 
     The child is killed at its time limit, or when the sender ends.
+
+    :param seconds: the time limit, in seconds.
     """
     is_late = not _wait(child, sender, seconds)
     _kill(child)
@@ -196,7 +200,7 @@ def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
 
 
 def _kill(child: int) -> None:
-    """Kill a child, whose exit status was not read yet, and the processes that it has started."""
+    """Kill a child whose exit status was not read yet, and the processes that it has started."""
     for kill in (os.killpg, os.kill):
         # The child may not lead its group yet.
         with contextlib.suppress(ProcessLookupError):

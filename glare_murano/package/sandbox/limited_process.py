@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The code of a child process: it waits for a request, sets its limits, and writes its answer.
+"""Run a child process: wait for a request, set limits, call the function, and write the answer.
 
-While the child reads the file, it has only these descriptors: 0 is the file, which is read-only;
-1 and 2 are the output; 3 is the answer.
+While the child reads the file, it has only these descriptors: 0 is the file, which is read-only; 1
+and 2 are the output; 3 is the answer.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 def hide_memory() -> None:
     """Forbid other processes of the same user to trace this process, or to read its memory.
 
-    The children of this process inherit the prohibition.
+    The same applies to the children of this process.
     """
     _set(_SET_DUMPABLE, 0)
 
@@ -52,12 +52,12 @@ def end_with(parent: int) -> None:
 
 
 def serve(requests: socket.socket, supervisor: socket.socket, function: Callable[..., Any]) -> int:
-    """Wait for a request, and call a function; this process should end afterwards.
+    """Wait for a request, and call a function. This process has to end afterwards.
 
     :param requests: the socket from which the request comes, with its descriptors.
-    :param supervisor: a socket to the supervisor. The supervisor gets the path in which to make
-        this process's directory for temporary files, the time limit, and the socket for the report.
-        It sends the path of the directory.
+    :param supervisor: a socket to the supervisor. The supervisor gets the time limit, the socket
+        for the report, and the path of a directory in which it makes a directory for temporary
+        files. It sends the path of the new directory.
     :param function: a function that takes a file and the parameters, and returns a value for JSON.
     :returns: the exit status for this process.
     """
@@ -75,7 +75,7 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
         _limit(**request["limits"])
         _answer(function, request["parameters"])
     except MemoryError:
-        # Nothing else works reliably without memory.
+        # Nothing else works reliably after memory has run out.
         os._exit(OUT_OF_MEMORY)
     except BaseException:
         traceback.print_exc()
@@ -100,13 +100,14 @@ def _detach(descriptors: list[int], directory: str) -> None:
     os.closerange(_ANSWER + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     os.chdir(directory)
     os.environ.update(HOME=directory, TMPDIR=directory)
-    # Lines are not buffered, so that they come before a later traceback.
+    # Each line is written at once, so that it comes before a later traceback.
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - until the end
 
 
 def _limit(seconds: int, memory: int, file_size: int) -> None:
     for kind, soft, hard in (
-        # At the soft limit, the process gets a signal, which it could catch.
+        # At the soft limit, the process gets a signal, which it could catch. At the hard limit, it
+        # is killed.
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_AS, memory, memory),
         (resource.RLIMIT_FSIZE, file_size, file_size),

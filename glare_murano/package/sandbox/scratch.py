@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The directories for temporary files that children get, and their removal."""
+"""Remove the directories for temporary files that children get."""
 
 import contextlib
 import os
@@ -8,15 +8,15 @@ import pathlib
 import shutil
 import time
 
-# The prefix of their names.
+# The prefix of the names of these directories.
 PREFIX = "glare-murano-child-"
-# A directory that nobody has removed before is removed at this age, in seconds.
+# The age at which a directory that was left over is removed, in seconds.
 _ABANDONED = 24 * 3600
 
 
 def remove(directory: pathlib.Path) -> None:
     """Remove a directory of a child, even if the child has changed permissions in it."""
-    # A child can nest directories too deeply.
+    # A child can nest directories too deeply for these functions.
     with contextlib.suppress(OSError, RecursionError):
         _permit(directory)
         for parent, names, _ in os.walk(directory):
@@ -27,15 +27,15 @@ def remove(directory: pathlib.Path) -> None:
 
 
 def _permit(path: pathlib.Path) -> None:
-    """Permit the removal of a directory, if that is possible."""
-    # Nothing outside of the directory is changed.
+    """Set the permissions of a directory so that it can be removed, if that is possible."""
+    # A link may lead out of the directory of the child, and nothing outside of it may be changed.
     if not path.is_symlink():
         with contextlib.suppress(OSError):
             path.chmod(0o700)
 
 
 def remove_abandoned(directory: pathlib.Path) -> None:
-    """Remove the old directories that nobody has removed, as after a restart of the host.
+    """Remove old directories that were left over, such as after a restart of the host.
 
     :param directory: the directory that contains them.
     """

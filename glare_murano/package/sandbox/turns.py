@@ -2,9 +2,10 @@
 
 """Let a few callers work at once, in turns that are fair to their owners.
 
-An owner is a project, for example. A free turn goes to the waiting owner who has the fewest turns.
-If several owners have equally few, it goes to the owner whose last turn began first. So an owner,
-whatever it does, delays another owner who has no turn by one turn at most.
+A turn is the permission to work. Each caller has an owner, such as a project. A free turn goes to
+the waiting owner who has the fewest turns. If several owners have equally few, it goes to the owner
+whose last turn began first. So an owner, whatever it does, delays another owner who has no turn by
+one turn at most.
 """
 
 import collections
@@ -16,15 +17,15 @@ from collections.abc import Callable, Iterator
 
 from glare_murano.package.errors import GlareMuranoError
 
-# The largest number of callers of one owner that wait at once. Each caller takes a thread, and a
-# service has few threads.
+# The largest number of waiting callers of one owner. Each caller takes a thread, and a service has
+# few threads.
 MAX_WAITING = 8
 # The seconds between two calls of ``meanwhile``.
 _INTERVAL = 1
 
 
 class Busy(GlareMuranoError):
-    """A turn has not come in time, or too many callers of the same owner wait already."""
+    """A turn has not become free in time, or too many callers of one owner are already waiting."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -39,14 +40,14 @@ class _Ticket:
 
 
 class Turns:
-    """A queue that gives turns to callers in this process, in threads and in green threads."""
+    """A queue that gives turns to the callers in this process, in threads or in green threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         # The waiting callers, in the order in which they came.
         self._waiting: list[_Ticket] = []
         self._running: collections.Counter[str | None] = collections.Counter()
-        # Each owner with a ticket or a turn -> the number of the owner's last turn.
+        # Owner who has a ticket or a turn -> the number of the owner's last turn.
         self._last: dict[str | None, int] = {}
         self._begun = 0
 
@@ -67,7 +68,7 @@ class Turns:
         :param seconds: the longest wait, in seconds.
         :param meanwhile: a function that is called every second during the wait. If it raises an
             error, the wait ends with this error.
-        :raises Busy: if the turn does not come in time, or too many callers of the owner wait.
+        :raises Busy: if no turn becomes free in time, or too many callers of the owner are waiting.
         """
         deadline = time.monotonic() + seconds
         with self._queued(owner) as ticket:
@@ -96,11 +97,14 @@ class Turns:
             with self._changed:
                 self._waiting.remove(ticket)
                 self._forget(owner)
-                # Another turn may be free, for another ticket.
+                # A turn may be free now for another ticket.
                 self._changed.notify_all()
 
     def _takes(self, ticket: _Ticket, at_once: int, of_owner: int, deadline: float) -> bool:
-        """Wait for a turn, at most until ``meanwhile`` must be called; return whether it came."""
+        """Wait for a turn, but not longer than until the next call of ``meanwhile``.
+
+        :returns: whether the ticket has got a turn.
+        """
 
         def is_next() -> bool:
             return self._running.total() < at_once and self._next(of_owner) is ticket
@@ -129,7 +133,7 @@ class Turns:
         return min(allowed, key=rank, default=None)
 
     def _forget(self, owner: str | None) -> None:
-        """Forget an owner who has neither a turn nor a ticket."""
+        """Remove the data of an owner who has neither a turn nor a ticket."""
         if not self._running[owner]:
             del self._running[owner]
             if all(ticket.owner != owner for ticket in self._waiting):

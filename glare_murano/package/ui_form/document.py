@@ -31,11 +31,13 @@ _MAX_LENGTH = 1024
 _NAMING = Version("2.2.0")
 _METHOD = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z", re.ASCII)
 _SECTIONS = ("application", "forms", "parameters", "parameters_source", "templates", "version")
-# Arguments that the dashboard sets itself. It passes the sections of a form as further arguments.
+# Names of arguments that the dashboard sets itself. It passes the sections of a form as further
+# arguments, so no section may have one of these names.
 _ARGUMENTS = ("cleaned_data", "fqn", "self", "version")
 
-# The rules that do not concern dashboards alone: an engine also needs the versions of objects, and
-# the rules for YAML protect every program that reads the form.
+# Rules that apply whatever the operator chooses. They do not concern dashboards alone: an engine
+# also needs the versions of objects, and the rules for YAML protect every program that reads the
+# form.
 ALWAYS_REFUSED = frozenset(
     [
         Rule.FORM_RANGE,
@@ -50,7 +52,7 @@ ALWAYS_REFUSED = frozenset(
 
 @enum.unique
 class FormCheck(enum.StrEnum):
-    """What to do about a form that only a dashboard cannot show.
+    """What to do about a form that Murano's dashboard cannot show.
 
     A form that breaks a rule of ``ALWAYS_REFUSED`` is refused, unless the form is not read.
     """
@@ -58,7 +60,7 @@ class FormCheck(enum.StrEnum):
     OFF = "off"
     """The form is not read."""
     WARN = "warn"
-    """The problems are warnings."""
+    """The problems of the form become warnings."""
     ENFORCE = "enforce"
     """The package is refused."""
 
@@ -70,8 +72,8 @@ def check_form(
 
     :param data: the content of the file, in YAML.
     :param file: the name of the file, for messages.
-    :param is_yaql: a function that returns whether a string is valid YAQL. By default, a string
-        without quotes is accepted where the form needs an expression, and where it needs a string.
+    :param is_yaql: a function that returns whether a string is valid YAQL. Without a function, a
+        string without quotes is accepted both as an expression and as a string.
     :returns: the problems and the warnings of the form.
     """
     report = FormReport(file, is_yaql)
@@ -99,7 +101,8 @@ def check_form(
 def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -> None:
     sections = {}
     for key, (node, value) in entries.items():
-        # The dashboard accepts all other keys in any style, but ``Version`` only in this spelling.
+        # The dashboard accepts other keys in any spelling, such as "forms", but "Version" only in
+        # this one.
         if snake_case(key) in _ARGUMENTS and key != "Version":
             message = f"the section {quoted(key)} breaks the form; remove it, or write 'Version'"
             report.refuse(Rule.FORM_SECTION, node, message)
@@ -126,7 +129,7 @@ def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
     """Check and return the version of a form; a form without a version has the newest version."""
     if node is None:
         return _NEWEST
-    # The dashboard reads 2.10 as the number 2.1.
+    # The value is used as YAML reads it, as in the dashboard: 2.10 is the number 2.1.
     text = str(safe_yaml.plain(node)) if isinstance(node, yaml.ScalarNode) else ""
     try:
         version = Version.coerce(text if len(text) <= _MAX_LENGTH else "")
@@ -222,7 +225,10 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 
 
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
-    """Check the validators of a page: each must have a YAQL expression; a pattern is refused."""
+    """Check that each validator of a page has a YAQL expression.
+
+    Unlike a validator of a field, it cannot have a regular expression.
+    """
     if not isinstance(validators, yaml.SequenceNode):
         message = f"the validators of the page {quoted(page)} are not a list"
         report.refuse(Rule.FORM_VALIDATOR, validators, message)

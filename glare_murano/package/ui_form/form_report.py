@@ -16,7 +16,7 @@ from glare_murano.package.rules import Rule
 # Strings that are not YAQL. The dashboard tries to read any other unquoted string as YAQL.
 _WORDS = re.compile(r"[\s\w.:]*\Z")
 # A word or a number in a string such as my-host. Without quotes, such a string is valid YAQL. But
-# its evaluation fails, since its operands are strings, not numbers.
+# its evaluation fails, since the words are not numbers.
 _OPERAND = r"(?!(?:and|in|mod|not|or)\b)(?:[A-Za-z]\w*|\d+)\b"
 _ARITHMETIC = re.compile(rf"(?=\D){_OPERAND}(?:\s*[-/]\s*{_OPERAND})+\Z", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
@@ -31,9 +31,9 @@ Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 class FormReport:
     """The mistakes that were found in a form.
 
-    :ivar problems: mistakes for which the dashboard cannot show or use the form.
+    :ivar problems: mistakes because of which the dashboard cannot show or use the form.
     :ivar warnings: mistakes that the dashboard ignores.
-    :ivar patterns: the check of all regular expressions in the form.
+    :ivar patterns: the check for all regular expressions in the form.
     """
 
     def __init__(self, file: str, is_yaql: IsYaql | None) -> None:
@@ -70,12 +70,13 @@ class FormReport:
     def entries(
         self, rule: Rule, node: yaml.Node, subject: str, is_evaluated: bool = False
     ) -> Entries | None:
-        """Return the entries of a mapping; report keys that are not strings as problems.
+        """Return the entries of a mapping, and report keys that are not strings as problems.
 
         :param rule: the rule for such problems.
+        :param node: the mapping.
         :param subject: the name of the mapping, for messages.
         :param is_evaluated: whether a key may also be an expression.
-        :returns: the entries whose keys are right; None if the node is not a mapping.
+        :returns: the entries with valid keys; None if the node is not a mapping.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)
@@ -94,7 +95,7 @@ class FormReport:
 
 
 def is_string(node: yaml.Node) -> TypeGuard[yaml.ScalarNode]:
-    """Return whether a node is a string, or has the tag of an expression."""
+    """Return whether a node is a string or a YAQL expression."""
     return isinstance(node, yaml.ScalarNode) and node.tag in (safe_yaml.STR, safe_yaml.YAQL)
 
 

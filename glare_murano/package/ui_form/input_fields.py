@@ -2,9 +2,9 @@
 
 """Check the fields of a form: their types, attributes and validators.
 
-The dashboard passes the attributes of a field to its class as arguments, so an unknown attribute
-breaks the form. An attribute whose value is an expression becomes a property of the field instead,
-and may have any name.
+The dashboard passes the attributes of a field as arguments to the field's Python class, so an
+unknown attribute breaks the form. But an attribute whose value is an expression becomes a property
+of the field, and may have any name.
 """
 
 import re
@@ -31,8 +31,8 @@ _DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}\s*\Z")
 _FLAVOR_LIMITS = {
     f"{end}_{unit}" for end in ("min", "max") for unit in ("vcpus", "disk", "memory_mb")
 }
-# Attributes that the dashboard needs to make the class of a field. They do not become properties,
-# even if their values are expressions.
+# Attributes that the dashboard needs before it makes the Python class of a field. They do not
+# become properties, even if their values are expressions.
 _NO_PROPERTIES = ("regexp_validator", "widget_attrs", "widget_media")
 # Attributes whose expressions are evaluated when the form is shown.
 _SHOWN = ("description", "description_title", "help_text", "initial", "label")
@@ -91,7 +91,7 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
 def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
     """Check the type of a field.
 
-    :returns: the type, or the first class of a list of classes; None after a problem.
+    :returns: the type, or the first class if the type is a list of classes; None after a problem.
     """
     if written is None:
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
@@ -116,7 +116,7 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
 
 
 def _check_keys(report: FormReport, node: yaml.Node) -> None:
-    """Check that the keys of a value's mappings are strings, at any level."""
+    """Check that a value contains only strings as keys of mappings, at any level."""
     rest = [node]
     while rest:
         node = rest.pop()
@@ -280,7 +280,7 @@ _STRING: Mapping[str, _Check] = {
     "strip": _boolean,
 }
 _CHOICE: Mapping[str, _Check] = {"choices": _choices}
-# The attributes of a list with a button that adds an item.
+# The attributes of a list that has a button to add an item.
 _ADDING: Mapping[str, _Check] = {
     **_CHOICE,
     "add_item_link": _anything,
@@ -288,7 +288,8 @@ _ADDING: Mapping[str, _Check] = {
 }
 _OF_CLASS: Mapping[str, _Check] = {**_ADDING, "empty_value_message": _anything}
 
-# Type -> the attributes that only this type has. A type that is missing here is a class name.
+# Type -> the attributes that it has besides ``_COMMON``. A type that is missing here is the name of
+# a class.
 _TYPES: Mapping[str, Mapping[str, _Check]] = {
     "azone": _CHOICE,
     "boolean": {},

@@ -2,8 +2,8 @@
 
 """Check the versions in the headers of the objects that a form makes.
 
-The dashboard passes on a header with the values that YAML reads: ``classVersion: 1.10`` is the
-number 1.1. Without this check, only an engine finds such a mistake, when it loads the object.
+The dashboard copies the values of a header as YAML reads them: ``classVersion: 1.10`` is the number
+1.1. Without this check, the mistake is found only when an engine loads the object.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _KEY = "classVersion"
 
 def check_ranges(report: FormReport, section: yaml.Node) -> None:
     """Check the version ranges in all object headers of a section of a form."""
-    # A node that has aliases is found several times, but checked once.
+    # A node that has aliases is found several times, but has to be checked once.
     for node in dict.fromkeys(_ranges(section)):
         if report.is_expression(node) or is_null(node):
             continue
@@ -56,7 +56,7 @@ def _wrong(node: yaml.Node) -> str:
         VersionSpec.of(text)
     except InvalidRange as error:
         return str(error)
-    # A whole number that is a valid range, such as 1, keeps its meaning.
+    # A whole number, such as 1, means the same with and without quotes.
     if is_string(node) or text.isdecimal():
         return ""
     return f"YAML reads {quoted(text)} without quotes as another value; write it in quotes"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check that the dashboard can read the values of a form: it uses PyYAML's own parser.
+"""Check that the dashboard can read the values of a form.
 
-This project parses YAML with libyaml, which accepts more than PyYAML's own parser.
+The dashboard uses PyYAML's own parser. This project parses YAML with libyaml, which accepts more.
 """
 
 from typing import Any
@@ -17,19 +17,19 @@ from glare_murano.package.ui_form.form_report import described
 # Larger files are not parsed again, since PyYAML's own parser is slow. The largest form of
 # Murano's own applications has 9 KiB.
 _MAX_PARSED = 64 * 1024
-# Longer numbers are not converted, since a number to the base of 60 takes time.
+# Longer numbers are not converted. They may be in base 60, and then the conversion takes long.
 _MAX_LENGTH = 1000
 
 
 def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
-    """Check that PyYAML can parse a form with its own parser, and construct the values.
+    """Check that PyYAML's own parser can parse a form, and that PyYAML can construct its values.
 
     libyaml accepts more, such as tabs after a value.
 
     :param data: the content of the file.
     :param file: the name of the file, for messages.
     :param document: the root node of the form, from libyaml.
-    :raises InvalidPackage: if PyYAML cannot read the form; the error has the first mistake.
+    :raises InvalidPackage: if PyYAML cannot read the form. The error has only the first mistake.
     """
     try:
         if len(data) <= _MAX_PARSED:
@@ -53,7 +53,7 @@ class _Constructor(yaml.constructor.SafeConstructor):
             return node.value
         try:
             return super().construct_object(node, deep)
-        # Each type has its own errors, such as KeyError for "!!bool x".
+        # The errors depend on the type, such as KeyError for "!!bool x".
         except Exception as error:
             kind = node.tag.rpartition(":")[2]
             message = f"{described(node)} is not of the type {kind}; quote it"
