@@ -16,12 +16,24 @@ from murano.dsl import dsl_exception, helpers
 from murano.dsl import exceptions as dsl_exceptions
 from muranoclient.v1 import schemas
 
-from glare_murano.package import Archive, InvalidPackage, read_manifest
+from glare_murano.package import (
+    Archive,
+    Contents,
+    Description,
+    InvalidPackage,
+    manifest,
+    package_types,
+    read_contents,
+    read_manifest,
+)
 from glare_murano.package.ui_form import check_form
 from loader import compatibility
 from loader.engine import error_places
 from tests import packages
 from tests.integration import murano_pl, publish, tasks
+from tests.plugins import Site, site
+
+__all__ = ["site"]
 
 SOURCE = pathlib.Path(__file__).parents[2] / "doc" / "source"
 PAGES = (SOURCE / "reference" / "language.rst", SOURCE / "explanation" / "departures.rst")
@@ -353,6 +365,32 @@ def test_the_version_of_a_form_is_not_its_format() -> None:
 
     assert problems == []
     assert ["the section 'Format' is unknown" in str(each) for each in warnings] == [True]
+
+
+# Package types
+
+
+@shows("All data of a package", "``full_name``, ``version``", "``supplier_logo``")
+def test_a_function_describes_the_packages_of_a_type(site: Site, name: str) -> None:
+    point = {manifest.PLUGIN_NAMESPACE: {"Test.Made/1.0": "no.such:Class"}}
+    site.install("made", "1.0", point, {})
+    keys = {"Format": "Test.Made/1.0", "Classes": None, "Name": "By hand"}
+    files = packages.files(packages.manifest(name, **keys)) | {"supplier_logo.png": b"GIF89a"}
+
+    def read(describe: package_types.Describe) -> Contents:
+        with Archive.open(io.BytesIO(packages.zipped(files))) as archive:
+            return read_contents(archive, describe)
+
+    with pytest.raises(InvalidPackage, match="has to list the classes, since no function is"):
+        read(package_types.describe)
+    found = read(lambda *_: Description({f"{name}.Thing": ()}, {}, manifest={"Name": "Computed"}))
+    assert ([each.name for each in found.classes], found.manifest.display_name) == (
+        [f"{name}.Thing"],
+        "Computed",
+    )
+    assert found.supplier_logo == b"GIF89a"
+    with pytest.raises(InvalidPackage, match="name and version must be those of the manifest"):
+        read(lambda *_: Description({}, {}, manifest={"Version": "2.0.0"}))
 
 
 # Schemas
