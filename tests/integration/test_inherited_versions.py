@@ -130,6 +130,12 @@ def _options(conf: Any, options: str) -> Iterator[None]:
         conf.reload_config_files()
 
 
+def test_a_version_that_satisfies_all_parents_is_the_only_one(engine: Engine) -> None:
+    header = {"id": "object", "type": f"{INHERITANCE}.application.OneVersion"}
+
+    assert engine.result("versions", {"?": header, "name": "me"}) == ["one", "1.0.0"]
+
+
 def test_a_member_of_one_version_is_used_without_a_cast(engine: Engine) -> None:
     assert engine.result("members") == [1, "red", 1, "red"]
 
