@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 from murano.dsl import dsl_exception, helpers
 from murano.dsl import exceptions as dsl_exceptions
 from muranoclient.v1 import schemas
@@ -30,6 +31,7 @@ from glare_murano.package.ui_form import check_form
 from loader import compatibility
 from loader.engine import error_places
 from tests import packages
+from tests.functional import murano_api
 from tests.integration import murano_pl, publish, tasks
 from tests.plugins import Site, site
 
@@ -37,8 +39,8 @@ __all__ = ["site"]
 
 SOURCE = pathlib.Path(__file__).parents[2] / "doc" / "source"
 PAGES = (SOURCE / "reference" / "language.rst", SOURCE / "explanation" / "departures.rst")
-# Rows about the documentation, a policy, and clients that do not exist.
-NOT_SHOWN = {"Documentation", "No access to a schema", "A package without a form"}
+# Rows about the documentation, and clients that do not exist.
+NOT_SHOWN = {"Documentation", "A package without a form"}
 
 LANGUAGE = "org.example.language"
 CONTRACTS = f"{LANGUAGE}.contracts.Contracts"
@@ -416,6 +418,21 @@ def test_muranoclient_drops_an_empty_list_of_methods(monkeypatch: pytest.MonkeyP
     manager.get("org.example.App", [""])
 
     assert requested == ["/v1/schemas/org.example.App"]
+
+
+@shows("No access to a schema")
+def test_a_denied_policy_is_another_status_than_an_invalid_token(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "policy.yaml").write_text("get_schema: '!'\n")
+
+    with murano_api.running(tmp_path) as url:
+        statuses = [
+            requests.get(
+                f"{url}/v1/schemas/org.example.App", headers={"X-Auth-Token": token}, timeout=60
+            ).status_code
+            for token in ("invalid", "alice:project:member")
+        ]
+
+    assert statuses == [401, 403]
 
 
 @shows("``io.murano.metadata.Position``")
