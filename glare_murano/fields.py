@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from glare_murano.package import Contents, Problem
+from glare_murano.package import Contents, InvalidVersion, Problem, Version, parse_version
 from glare_murano.package.contents import image_type
+from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 
 TYPE_NAME = "murano"
@@ -22,6 +23,13 @@ ARCHIVE = "archive"
 # The largest number of characters in a package's name. Glare locks "murano:NAME:VERSION:OWNER"
 # when an artifact is created, and the name of a lock has at most 255 characters.
 MAX_NAME = 140
+
+# The largest number of characters in a version. The name of Glare's lock contains it as well.
+MAX_VERSION = 60
+# The largest number in a version, and the most digits of a number in its pre-release. Glare stores
+# a number in 16 bits, and sorts pre-releases by six digits.
+MAX_VERSION_NUMBER = 2**16 - 1
+MAX_PRERELEASE_DIGITS = 6
 
 # The largest number of elements in all lists and mappings of a package together. Glare saves a row
 # for each element, and handles no other request meanwhile. Murano's core library has 77 elements.
@@ -173,6 +181,26 @@ def from_contents(contents: Contents) -> Mapping[str, Any]:
     values = {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
     manifest = contents.manifest
     return {**values, "description": manifest.description, "tags": list(manifest.tags)}
+
+
+def check_version(text: str) -> Version:
+    """Parse the version of a package, and check that each service can store it.
+
+    So a package can be copied from one service to another.
+
+    :raises InvalidVersion: if the version is not valid, or exceeds a limit.
+    """
+    version = parse_version(text)
+    if max(len(text), len(str(version))) > MAX_VERSION:
+        raise InvalidVersion(f"{quoted(text)}: longer than {MAX_VERSION} characters")
+    largest = max(version.major, version.minor, version.patch)
+    digits = max((len(part) for part in version.prerelease if part.isdigit()), default=0)
+    if largest > MAX_VERSION_NUMBER or digits > MAX_PRERELEASE_DIGITS:
+        raise InvalidVersion(
+            f"{quoted(text)}: services store numbers up to {MAX_VERSION_NUMBER}, and up to "
+            f"{MAX_PRERELEASE_DIGITS} digits in a pre-release"
+        )
+    return version
 
 
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:

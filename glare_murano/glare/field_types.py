@@ -17,16 +17,6 @@ from glare.objects.meta import validators, wrappers
 from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
-from glare_murano import package
-from glare_murano.package.errors import quoted
-
-# The largest number of characters in a version. The name of Glare's lock contains the version and
-# the name of the package; see ``fields.MAX_NAME``.
-_MAX_VERSION = 60
-# Glare stores each number of a version in 16 bits, and sorts the numbers in a pre-release by six
-# digits.
-_MAX_COMPONENT = 2**16 - 1
-_MAX_PRERELEASE_DIGITS = 6
 
 _CONTROL_CHARACTERS = re.compile(table.CONTROL_CHARACTERS)
 
@@ -171,27 +161,9 @@ def declare_version() -> Any:
             # The JSON parser has already read the number 1.10 as 1.1.
             raise exception.BadRequest(f"{name}: expected a string, found {value!r}")
         try:
-            return coerce(obj, name, _normalize_version(value))
+            return coerce(obj, name, str(table.check_version(value)))
         except ValueError as error:
             raise exception.BadRequest(f"{name}: {error}") from error
 
     field.coerce = coerce_strictly
     return field
-
-
-def _normalize_version(text: str) -> str:
-    """Complete a version, such as ``1.2`` to ``1.2.0``.
-
-    :raises ValueError: if the version is not valid, or Glare cannot store it.
-    """
-    version = package.parse_version(text)
-    if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:
-        raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")
-    largest = max(version.major, version.minor, version.patch)
-    digits = max((len(part) for part in version.prerelease if part.isdigit()), default=0)
-    if largest > _MAX_COMPONENT or digits > _MAX_PRERELEASE_DIGITS:
-        raise ValueError(
-            f"{quoted(text)}: Glare stores numbers up to {_MAX_COMPONENT}, and up to "
-            f"{_MAX_PRERELEASE_DIGITS} digits in a pre-release"
-        )
-    return str(version)

@@ -108,11 +108,11 @@ class Rule(enum.StrEnum):
     """The package disagrees with a field of the artifact, or with the name or the id of the image.
     Create an artifact or an image with the values of the package, or correct the package."""
     MANIFEST_LIMIT = "manifest-limit"
-    """The service cannot store a value: a string is too long, a tag contains a comma or a slash,
-    a character is NUL or beyond U+FFFF, or all lists and mappings of a package (classes, base
-    classes, requirements, tags, keywords, supplier) together have more than 1024 elements. In
-    Glance, all properties of a package together have at most 60 KiB, and the image has a limited
-    number of properties. Change the value."""
+    """The service cannot store a value: a string is too long, a number in the version is too
+    large, a tag contains a comma or a slash, a character is NUL or beyond U+FFFF, or all lists and
+    mappings of a package (classes, base classes, requirements, tags, keywords, supplier) together
+    have more than 1024 elements. In Glance, all properties of a package together have at most 60
+    KiB, and the image has a limited number of properties. Change the value."""
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"

@@ -8,6 +8,7 @@ Nothing is published. A directory can be published without building its archive 
 import pathlib
 
 from glare_murano.package import Archive, read_contents
+from glare_murano.package.type_process import describe_for_author
 from glare_murano.package.ui_form import FormCheck
 from loader import errors, fs
 from loader.authoring import local_packages
@@ -29,7 +30,7 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
     :raises OSError: if a file of the package cannot be read.
     """
     with local_packages.named(place), Archive.open(place) as archive:
-        contents = read_contents(archive, form_check=FormCheck.WARN)
+        contents = read_contents(archive, describe_for_author, FormCheck.WARN)
         manifest = contents.manifest
         local_packages.check_place(place, manifest)
         target = target or pathlib.Path(f"{manifest.fqn}.{manifest.version}.zip")

@@ -40,8 +40,9 @@ class CheckRule(enum.StrEnum):
     to ``Classes`` or its package to ``Require``, or correct the name."""
     CLASS_UNREQUIRED = "class-unrequired"
     """A contract or ``new()`` uses a class that no required package has, so no engine finds it.
-    Require the package of the class, or correct the name. The required packages are read only
-    with ``--path``, or with ``--against`` and a package of a cloud."""
+    Require the package of the class, or correct the name. An upload accepts the package, since
+    engines search for the class only when the code runs. The required packages are read only with
+    ``--path``, or with ``--against`` and a package of a cloud."""
     EXPRESSION_INVALID = "expression-invalid"
     """A string looks like a YAQL expression, but is not valid YAQL. So the engine, or the dashboard
     in a form, does not evaluate it. Correct the expression, or put the string into quotes."""

@@ -29,6 +29,7 @@ from glare_murano.package import (
 from glare_murano.package.archive import Source
 from glare_murano.package.manifest import MANIFEST_FILE, Manifest, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
+from glare_murano.package.type_process import describe_for_author
 from glare_murano.package.ui_form import FormCheck
 from glare_murano.resolver import PackageVersion
 from loader import errors, fs
@@ -254,7 +255,7 @@ def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) ->
     :raises OSError: if a file cannot be read or written.
     """
     with Archive.open(place) as archive:
-        contents = read_contents(archive, form_check=FormCheck.WARN)
+        contents = read_contents(archive, describe_for_author, FormCheck.WARN)
         packed = folder / f"{uuid.uuid4().hex}.zip"
         if version is not None:
             manifest = with_version(archive.read(MANIFEST_FILE, MAX_SIZE), version)

@@ -29,6 +29,7 @@ from glare_murano.package import (
 from glare_murano.package.archive import Source
 from glare_murano.package.manifest import MANIFEST_FILE, with_ranges, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
+from glare_murano.package.type_process import describe_for_author
 from glare_murano.package.ui_form import FormCheck
 from loader import errors
 from loader.authoring import local_packages
@@ -105,7 +106,7 @@ def prepare(
     parent = pathlib.Path(os.path.abspath(tree)).parent  # noqa: PTH100
     with Archive.open(tree / DEV) as archive:
         with local_packages.named(tree / DEV):
-            contents = read_contents(archive, form_check=FormCheck.ENFORCE)
+            contents = read_contents(archive, describe_for_author, FormCheck.ENFORCE)
         manifest = contents.manifest
         ranges = _ranges(parent, manifest)
         data = with_ranges(archive.read(MANIFEST_FILE, MAX_SIZE), ranges)

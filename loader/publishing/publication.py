@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from glare_murano import fields as table
 from glare_murano import wire
-from glare_murano.package import Version
+from glare_murano.package import InvalidVersion, Problem, Version
+from glare_murano.package.rules import Rule
 from glare_murano.resolver import PackageVersion
 from loader import concurrency, errors, progress
 from loader.authoring import local_packages
@@ -136,9 +137,7 @@ def check_uploads(
     problems = [
         f"{package.place}: {problem}"
         for package in waiting
-        for problem in table.find_excess(
-            {**table.from_contents(package.contents), **fields(package)}
-        )
+        for problem in _find_excess(package, fields(package))
     ]
     doubtful = [package for package in waiting if package.contents.warnings]
     if doubtful and repository.checks()["check_forms"] == wire.ENFORCED:
@@ -147,6 +146,14 @@ def check_uploads(
             problems += [f"{package.place}: {problem}" for problem in found]
     if problems:
         raise PublishError(problems)
+
+
+def _find_excess(package: LocalPackage, values: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        table.check_version(str(package.version))
+    except InvalidVersion as error:
+        yield Problem(Rule.MANIFEST_LIMIT, "Version", str(error))
+    yield from table.find_excess({**table.from_contents(package.contents), **values})
 
 
 def upload(

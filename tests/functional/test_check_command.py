@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -119,6 +120,39 @@ def test_a_version_is_checked_against_a_release(
     openstack.ok("package", "check", place, "--against", f"{name}@1", "--path", required)
     glare.publish(library, "1.0.0", packages.zipped(base))
     openstack.ok("package", "check", place, "--against", f"{name}@1")
+
+
+def test_classes_are_searched_for_in_required_packages(
+    openstack: OpenStack, glare: Client, place: pathlib.Path, name: str
+) -> None:
+    # Not below the name of the package, where Classes would have to list it.
+    library = f"{name}_library"
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    glare.publish(library, "1.0.0", packages.package(library))
+    required = packages.write(
+        place.parent / "required" / "core", packages.files(packages.manifest("io.murano", "0.9.0"))
+    ).parent
+    packages.write(required / "library", packages.files(packages.manifest(library)))
+    code = f"Name: {name}.Thing\nExtends: {library}.Thing\nProperties:\n  other:\n"
+    code += f"    Contract: $.class('{library}.Thing')\n"
+
+    def check(requirements: dict[str, str], *options: object) -> tuple[list[tuple[str, ...]], str]:
+        manifest = packages.manifest(name, "2.0.0", Require=requirements)
+        packages.write(place, packages.files(manifest) | {"Classes/Thing.yaml": code.encode()})
+        result = openstack.run("package", "check", place, *options)
+        pattern = r"/Classes/Thing\.yaml:(\d+): (\w+): .+ \[(.+)\]$"
+        return re.findall(pattern, result.out, re.MULTILINE), result.err
+
+    # Without the required packages, those that were not read are named.
+    found, notes = check({library: "1"})
+    assert found == []
+    assert f"base classes in these packages were not checked: io.murano 0, {library} 1;" in notes
+    for options in (("--path", required), ("--against", f"{name}@1")):
+        found, notes = check({library: "1"}, *options)
+        assert found == []
+        assert "were not checked" not in notes
+        found, notes = check({}, *options)
+        assert found == [("5", "warning", "class-unrequired"), ("2", "error", "base-unknown")]
 
 
 @pytest.mark.parametrize(

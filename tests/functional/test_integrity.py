@@ -126,6 +126,15 @@ def test_classes_of_plug_ins_may_be_base_classes(
     assert _activate(glare, draft).status_code == 200
 
 
+def test_classes_that_only_code_names_may_be_missing(glare: Client, name: str) -> None:
+    """The engine searches for them when the code runs."""
+    code = f"Name: {name}.Thing\nProperties:\n  other: {{Contract: $.class('org.none.Thing')}}\n"
+    code += "Methods:\n  make:\n    Body: [new('org.none.Thing')]\n"
+    files = packages.files(packages.manifest(name)) | {"Classes/Thing.yaml": code.encode()}
+
+    glare.publish(name, "1.0.0", packages.zipped(files))
+
+
 def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
     wiki = _draft(glare, "org.wiki", org__db=">=1.2,<2", org__log="1")
     _active(glare, "org.db", "1.1.0")

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from glare_murano import fields, resolver, wire
-from glare_murano.glare import artifact, field_types
+from glare_murano.glare import artifact
 from glare_murano.package import archive_rules, classes, contents, manifest, safe_yaml, versions
 from glare_murano.package.sandbox import turns
 from glare_murano.service import batches, request_reading
@@ -35,8 +35,9 @@ FIXED = {
     "Values in a YAML file, with aliases expanded": safe_yaml.MAX_EXPANDED,
     "Size of a logo": contents.MAX_IMAGE_SIZE,
     "Characters of a package's name, in a service": fields.MAX_NAME,
-    "Characters of a version, in Glare": field_types._MAX_VERSION,
-    "Number in a version, in Glare": field_types._MAX_COMPONENT,
+    "Characters of a version, in a service": fields.MAX_VERSION,
+    "Number in a version, in a service": fields.MAX_VERSION_NUMBER,
+    "Digits of a number in a pre-release, in a service": fields.MAX_PRERELEASE_DIGITS,
     "Requirements of a package": manifest.MAX_REQUIREMENTS,
     "Clauses of a range": versions._MAX_CLAUSES,
     "Base classes of a class": classes.MAX_BASES,

@@ -71,6 +71,28 @@ def test_what_a_plug_in_generates_is_stored(glare: Client, name: str) -> None:
     assert (found["version"], found["required_by"][0]["range"]) == (CORE_VERSION, "0.0")
 
 
+def test_requirements_and_base_classes_that_a_plug_in_generates_are_checked(
+    glare: Client, name: str, site: Site
+) -> None:
+    library = f"{name}.library"
+    code = PLUGIN.replace('"io.murano": "0.0"', f'"{library}": "1"')
+    base = f"io.murano.Application' if manifest.fqn == '{library}' else '{library}.A"
+    code = code.replace('["io.murano.Application"]', f"['{base}']")
+    point = {FUNCTION_NAMESPACE: {"Test.Names/1.0": "names_plugin:describe"}}
+    site.install("names", "1.0", point, {"names_plugin": code})
+    draft = glare.draft(name, "1.0.0", _package(name, "A"))
+
+    refused = glare.set(draft, "status", "active")
+    # The base class is generated as well.
+    required = glare.publish(library, "1.0.0", _package(library, "A B"))
+    accepted = glare.set(draft, "status", "active")
+    deleted = glare.request("DELETE", f"/{required['id']}")
+
+    assert (refused.status_code, f"{library} in the range 1" in message(refused)) == (409, True)
+    assert accepted.status_code == 200, accepted.text
+    assert (deleted.status_code, "[requirement-last]" in message(deleted)) == (409, True)
+
+
 @pytest.mark.usefixtures("plug_in")
 def test_a_manifest_overrides_the_types_default_for_the_core_library(
     glare: Client, name: str

@@ -63,6 +63,25 @@ def test_a_class_of_an_older_version_of_the_package_is_used_if_that_is_required(
     assert call("parents") == ["1.0.0", "0.0.0"]
 
 
+def test_a_contract_accepts_other_versions_of_the_package_with_its_major_number(
+    publish_classes: Publish, name: str
+) -> None:
+    contract = f"Properties:\n  other:\n    Contract: $.class('{name}.Thing')\n"
+    for version in ("1.0.0", "1.1.0", "2.0.0"):
+        publish_classes(name, version, {"Thing": contract})
+
+    def load(own: str, other: str) -> str:
+        answer = tasks.run(
+            {"type": f"{name}.Thing/{own}"},
+            other={"?": {"id": "other", "type": f"{name}.Thing/{other}"}},
+        )
+        return str((answer["action"]["result"] or {}).get("message", "accepted"))
+
+    assert (load("1.1.0", "1.0.0"), load("1.0.0", "1.1.0")) == ("accepted", "accepted")
+    for own, other in (("1.1.0", "2.0.0"), ("2.0.0", "1.1.0")):
+        assert f"{other}) is not compatible with requested type" in load(own, other)
+
+
 def test_a_class_that_needs_itself_is_an_error(publish_classes: Publish, name: str) -> None:
     first, second = f"{name}.a", f"{name}.b"
     publish_classes(first, "1.0.0", {"Thing": "", "Other": ""})

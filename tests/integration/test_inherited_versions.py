@@ -32,7 +32,7 @@ GIVEN = {
     "name": "me",
     "size": 1,
     "color": "red",
-    "limits": {"cpu": 1, "memory": 2},
+    "limits": {"cpu": "1", "memory": 2, "disk": 3},
 }
 
 
@@ -130,6 +130,12 @@ def _options(conf: Any, options: str) -> Iterator[None]:
         conf.reload_config_files()
 
 
+def test_a_version_that_satisfies_all_parents_is_the_only_one(engine: Engine) -> None:
+    header = {"id": "object", "type": f"{INHERITANCE}.application.OneVersion"}
+
+    assert engine.result("versions", {"?": header, "name": "me"}) == ["one", "1.0.0"]
+
+
 def test_a_member_of_one_version_is_used_without_a_cast(engine: Engine) -> None:
     assert engine.result("members") == [1, "red", 1, "red"]
 
@@ -148,7 +154,7 @@ def test_the_code_of_a_version_uses_the_members_of_this_version(engine: Engine) 
 
     assert first == {
         "version": "one", "name": "me", "zone": "north", "port": 80,
-        "limits": {"cpu": 1}, "result": None, "notes": ["initialized", "me"],
+        "limits": {"cpu": 1, "disk": 3}, "result": None, "notes": ["initialized", "me"],
     }  # fmt: skip
     assert second == {
         "version": "two", "name": "me", "zone": "north", "port": 443,
@@ -255,7 +261,7 @@ def test_a_schema_has_the_contracts_of_both_versions(engine: Engine) -> None:
     assert properties["zone"] == {"type": "string", "title": "zone", "default": "north"}
     assert properties["limits"]["properties"].keys() == {"cpu", "memory"}
     (older,) = properties["limits"]["allOf"]
-    assert older["properties"].keys() == {"cpu"}
+    assert older["properties"].keys() == {"cpu", "disk"}
 
 
 def test_an_input_of_both_versions_is_immutable_to_a_workflow(engine: Engine) -> None:

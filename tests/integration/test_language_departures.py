@@ -12,21 +12,35 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 from murano.dsl import dsl_exception, helpers
 from murano.dsl import exceptions as dsl_exceptions
 from muranoclient.v1 import schemas
 
-from glare_murano.package import Archive, InvalidPackage, read_manifest
+from glare_murano.package import (
+    Archive,
+    Contents,
+    Description,
+    InvalidPackage,
+    manifest,
+    package_types,
+    read_contents,
+    read_manifest,
+)
 from glare_murano.package.ui_form import check_form
 from loader import compatibility
 from loader.engine import error_places
 from tests import packages
+from tests.functional import murano_api
 from tests.integration import murano_pl, publish, tasks
+from tests.plugins import Site, site
+
+__all__ = ["site"]
 
 SOURCE = pathlib.Path(__file__).parents[2] / "doc" / "source"
 PAGES = (SOURCE / "reference" / "language.rst", SOURCE / "explanation" / "departures.rst")
-# Rows about the documentation, a policy, and clients that do not exist.
-NOT_SHOWN = {"Documentation", "No access to a schema", "A package without a form"}
+# Rows about the documentation, and clients that do not exist.
+NOT_SHOWN = {"Documentation", "A package without a form"}
 
 LANGUAGE = "org.example.language"
 CONTRACTS = f"{LANGUAGE}.contracts.Contracts"
@@ -355,6 +369,32 @@ def test_the_version_of_a_form_is_not_its_format() -> None:
     assert ["the section 'Format' is unknown" in str(each) for each in warnings] == [True]
 
 
+# Package types
+
+
+@shows("All data of a package", "``full_name``, ``version``", "``supplier_logo``")
+def test_a_function_describes_the_packages_of_a_type(site: Site, name: str) -> None:
+    point = {manifest.PLUGIN_NAMESPACE: {"Test.Made/1.0": "no.such:Class"}}
+    site.install("made", "1.0", point, {})
+    keys = {"Format": "Test.Made/1.0", "Classes": None, "Name": "By hand"}
+    files = packages.files(packages.manifest(name, **keys)) | {"supplier_logo.png": b"GIF89a"}
+
+    def read(describe: package_types.Describe) -> Contents:
+        with Archive.open(io.BytesIO(packages.zipped(files))) as archive:
+            return read_contents(archive, describe)
+
+    with pytest.raises(InvalidPackage, match="has to list the classes, since no function is"):
+        read(package_types.describe)
+    found = read(lambda *_: Description({f"{name}.Thing": ()}, {}, manifest={"Name": "Computed"}))
+    assert ([each.name for each in found.classes], found.manifest.display_name) == (
+        [f"{name}.Thing"],
+        "Computed",
+    )
+    assert found.supplier_logo == b"GIF89a"
+    with pytest.raises(InvalidPackage, match="name and version must be those of the manifest"):
+        read(lambda *_: Description({}, {}, manifest={"Version": "2.0.0"}))
+
+
 # Schemas
 
 
@@ -378,6 +418,21 @@ def test_muranoclient_drops_an_empty_list_of_methods(monkeypatch: pytest.MonkeyP
     manager.get("org.example.App", [""])
 
     assert requested == ["/v1/schemas/org.example.App"]
+
+
+@shows("No access to a schema")
+def test_a_denied_policy_is_another_status_than_an_invalid_token(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "policy.yaml").write_text("get_schema: '!'\n")
+
+    with murano_api.running(tmp_path) as url:
+        statuses = [
+            requests.get(
+                f"{url}/v1/schemas/org.example.App", headers={"X-Auth-Token": token}, timeout=60
+            ).status_code
+            for token in ("invalid", "alice:project:member")
+        ]
+
+    assert statuses == [401, 403]
 
 
 @shows("``io.murano.metadata.Position``")

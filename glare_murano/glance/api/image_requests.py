@@ -31,7 +31,7 @@ from glare_murano.glance import image_events, internals, start_checks
 from glare_murano.glance.api import callers, image_changes, image_removals, image_staging
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
-from glare_murano.package.errors import InvalidName, shown
+from glare_murano.package.errors import InvalidName, InvalidVersion, shown
 from glare_murano.package.manifest import check_fqn
 from glare_murano.service import notifications, refusals, request_reading
 from glare_murano.service.refusals import RefusedRequest, bad_request, forbidden, not_found
@@ -272,6 +272,10 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
         raise forbidden(
             f"image {row.id}: the name of a package is its FullName: {error}"
         ) from error
+    try:
+        fields.check_version(version)
+    except InvalidVersion as error:
+        raise forbidden(f"image {row.id}: the property {images.OWN_VERSION}: {error}") from error
     expected = images.image_id(row.owner, row.name, version)
     if row.id != expected:
         raise forbidden(

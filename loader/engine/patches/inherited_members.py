@@ -24,6 +24,8 @@ from murano.dsl import dsl, dsl_types, exceptions, helpers, murano_object, muran
 from murano.dsl.contracts import instances
 from yaql.language import specs
 
+from loader.engine.contract_schemas import is_json
+
 _USAGES = dsl_types.PropertyUsages
 
 # The usages of properties that are not in the model, and that each object has for itself.
@@ -72,10 +74,10 @@ def keep_properties() -> None:
     """Load, read and assign ambiguous properties.
 
     Murano 16 refuses to load an object that has an ambiguous property. Here, each version has the
-    property. The contracts of all versions convert the value in the model, and the newest version's
-    result is saved. If the model has no value, each version gets its own default. An assignment
-    changes the property in all versions. ``Runtime``, ``Config`` and ``Static`` properties, which
-    are not in the model, are separate in each version.
+    property. The contract of each version converts the value in the model for this version, and the
+    value is saved unchanged, or as the newest version's objects. If the model has no value, each
+    version gets its own default. An assignment changes the property in all versions. ``Runtime``,
+    ``Config`` and ``Static`` properties, which are not in the model, are separate in each version.
     """
     cls = murano_object.MuranoObject
     get_property, set_property, initialize = cls.get_property, cls.set_property, cls.initialize
@@ -286,9 +288,13 @@ def _check_access(real: Any, declared: Sequence[Any], context: Any) -> None:
 def _assign(real: Any, declared: Sequence[Any], value: Any, context: Any, dry_run: bool) -> None:
     """Convert a value by the contract of each property, and assign it to the property's part.
 
+    A contract may make an object of the value. Then the other contracts take this object, so that
+    there is only one.
+
     :param value: the value; ``NO_VALUE`` means the default of each property.
     """
     name = declared[0].name
+    given = value
     parts = [real.cast(each.declaring_type) for each in declared]
     defaults = [
         part._config.get(name, each.default) for part, each in zip(parts, declared, strict=True)
@@ -301,15 +307,16 @@ def _assign(real: Any, declared: Sequence[Any], value: Any, context: Any, dry_ru
             if name in ancestor.properties:
                 ancestor.properties[name].validate(converted, real, context, default)
         taken.append(each.finalize(converted, real, context))
-        if is_shared:
+        if is_shared and not is_json(converted):
             value = converted
     if dry_run:
         return
     for part, converted in zip(parts, taken, strict=True):
         part._properties[name] = converted
     if is_shared and declared[0].usage not in _SEPARATE:
-        # Murano saves the values of the object itself.
-        real._properties[name] = taken[0]
+        # Murano saves the values of the object itself. A contract may drop keys that another one
+        # needs, so the value is saved as it is.
+        real._properties[name] = given if all(map(is_json, (given, *taken))) else taken[0]
 
 
 def _own_names(part: Any) -> set[str]:

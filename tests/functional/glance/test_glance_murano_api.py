@@ -23,7 +23,10 @@ def test_packages_of_glance_are_read_and_changed(
     glance: Glance, glance_project: str, tmp_path: pathlib.Path
 ) -> None:
     name = f"org.{glance_project}.db"
-    with_files = packages.files(packages.manifest(name, "1.10.0")) | {
+    supplier = {"Name": "Inc.", "CompanyUrl": {"Text": "Us", "Link": "https://example.org"}}
+    tags = ["web", "shop", "a"]
+    manifest = packages.manifest(name, "1.10.0", Supplier=supplier, Tags=tags)
+    with_files = packages.files(manifest) | {
         "UI/ui.yaml": b"Version: 2\n",
         "logo.png": _PNG,
     }
@@ -42,6 +45,9 @@ def test_packages_of_glance_are_read_and_changed(
         assert murano.packages.get_logo(new) == _PNG
         assert murano.packages.download(old) == archives[0]
         assert murano.packages.get_ui(old) is None
+        assert murano.packages.get_logo(old) == b""
+        shown = murano.packages.get(new)
+        assert (shown.supplier, shown.tags) == (supplier, tags)
 
         uploaded = packages.package(name, "2.0.0", Description="Text")
         created = murano.packages.create({"tags": ["t"]}, {"file": io.BytesIO(uploaded)})

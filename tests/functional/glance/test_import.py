@@ -154,6 +154,17 @@ def test_the_check_of_forms_is_the_operators_choice(
     assert ignored in line
 
 
+def test_a_version_in_a_form_that_engines_refuse_is_refused(images: ImageClient) -> None:
+    form_file = packages.FORM.replace(b"    type:", b"    classVersion: 1.10\n    type:")
+    files = packages.files(packages.manifest(NAME)) | {"UI/ui.yaml": form_file}
+
+    refused = images.publish_draft(NAME, "1.0.0", packages.zipped(files))
+
+    assert refused["status"] == "queued"
+    assert "line 4: classVersion: YAML reads '1.10' without quotes" in refused[form.REFUSAL]
+    assert refused[form.REFUSAL].endswith("[form-range]")
+
+
 @pytest.mark.parametrize(
     ("keys", "place"),
     [

@@ -292,6 +292,25 @@ def test_a_package_has_the_id_of_its_owner_name_and_version(
     assert images.create(NAME).status_code == 409
 
 
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("1.x", "is not a valid version"),
+        ("1.2.3.4", "is not a valid version"),
+        ("70000.0.0", "services store numbers up to 65535"),
+        ("1.0.0-1234567", "up to 6 digits in a pre-release"),
+        (f"1.0.0-{'a' * 60}", "longer than 60 characters"),
+    ],
+)
+def test_a_version_that_glare_refuses_is_refused(
+    images: ImageClient, version: str, reason: str
+) -> None:
+    refused = images.create(NAME, version)
+
+    assert refused.status_code == 403
+    assert reason in refused.json()["error"]["message"]
+
+
 def test_a_package_belongs_to_a_project(image_admin: ImageClient, images_of: Any) -> None:
     """Else its id would follow from no owner, in one way here and in another there."""
     without = images_of("", "admin,member,reader")

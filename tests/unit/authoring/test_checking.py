@@ -15,7 +15,7 @@ import yaml
 from glare_murano.package import rules
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from glare_murano.package.ui_form import FormCheck
-from loader.authoring import building, check_rules, findings
+from loader.authoring import building, check_rules, findings, local_packages
 from loader.authoring.check_rules import CheckRule
 from loader.authoring.checking import check, check_bases, check_version
 from loader.authoring.findings import Finding, Level
@@ -577,6 +577,13 @@ def test_a_format_without_a_function_needs_its_classes_listed(
     (finding,) = check(place)
 
     assert (finding.level, finding.rule) == (Level.ERROR, rules.Rule.CLASS_UNLISTED)
+    # Before an upload, which would leave an empty draft.
+    for read in (
+        lambda: local_packages.read_all([place], tmp_path),
+        lambda: building.build(place, tmp_path / "made.zip"),
+    ):
+        with pytest.raises(InvalidPackages, match="class-unlisted"):
+            read()
     listed = packages.manifest(NAME, Format="Test.Made/1.0", Classes={f"{NAME}.B": "made"})
     assert check(packages.write(tmp_path / "listed", packages.files(listed))) == []
 
