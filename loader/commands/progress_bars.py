@@ -4,7 +4,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import rich.console
@@ -26,6 +26,35 @@ def shown(action: str, stream: TextIO) -> Iterator[Report]:
             yield report
     else:
         yield _lines(action, stream)
+
+
+@contextlib.contextmanager
+def counted(things: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None]]:
+    """Show on a terminal how many things are done, in each of several steps.
+
+    :param things: what is counted, such as ``packages``.
+    :returns: a function that is called with a verb for the step, the number of things that are
+        done, and the number of all.
+    """
+    columns = (
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(),
+        rich.progress.MofNCompleteColumn(),
+    )
+    console = rich.console.Console(file=stream)
+    bars = rich.progress.Progress(*columns, console=console, disable=not stream.isatty())
+    tasks: dict[str, rich.progress.TaskID] = {}
+
+    def progress(step: str, done: int, total: int) -> None:
+        if step not in tasks:
+            tasks[step] = bars.add_task(f"{step} {things}", total=total)
+        bars.update(tasks[step], completed=done)
+
+    try:
+        bars.start()
+        yield progress
+    finally:
+        bars.stop()
 
 
 def _lines(action: str, stream: TextIO) -> Report:

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the pages of a release show, read from its archive.
+
+A document is JSON, since it is kept beside the pages: the next rendering reads no archive again
+that has not changed. No code of the package runs.
+"""
+
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from glare_murano.package import (
+    Archive,
+    Contents,
+    GlareMuranoError,
+    InvalidPackage,
+    read_contents,
+    safe_yaml,
+)
+from glare_murano.package.contents import image_type
+from glare_murano.package.hot.template import TEMPLATE_FILE, Template
+from glare_murano.package.safe_yaml import MAX_SIZE
+from glare_murano.package.ui_form import FormCheck
+from loader import fs
+from loader.compatibility import compare, contracts
+from loader.compatibility.declarations import Class, Declaration, Method
+from loader.compatibility.interface import read_interface
+from loader.compatibility.members import must_be_given
+from loader.compatibility.nodes import entries, flow, is_null, text, values
+
+Document = dict[str, Any]
+
+_HEAT = "Heat.HOT"
+# The metadata classes of the core library with texts for users -> the key in a document.
+_TEXTS = {"io.murano.metadata.Title": "title", "io.murano.metadata.Description": "description"}
+# A document has at most so many changes of a release.
+_MAX_CHANGES = 200
+
+
+def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
+    """Read a release.
+
+    :param path: its archive, or its directory.
+    :param logo: the file into which its logo is written, with another suffix.
+    :returns: the document; one with the key ``problems`` if the package breaks rules.
+    """
+    try:
+        with Archive.open(path) as archive:
+            contents = read_contents(archive, form_check=FormCheck.WARN)
+            document = _of_contents(contents)
+            if contents.manifest.format.name == _HEAT:
+                document["template"] = _template(archive)
+        interface = read_interface(path)
+    except InvalidPackage as error:
+        return {"problems": [str(problem) for problem in error.problems]}
+    except (GlareMuranoError, OSError) as error:
+        return {"problems": [str(error)]}
+    document["classes"] = [_class(each) for each in interface.classes.values()]
+    if path.is_file():
+        document |= {"size": path.stat().st_size, "digest": fs.digest(path)}
+    if contents.logo is not None:
+        document["logo"] = f"logo.{image_type(contents.logo).removeprefix('image/')}"
+        logo.parent.mkdir(parents=True, exist_ok=True)
+        logo.with_name(document["logo"]).write_bytes(contents.logo)
+    return document
+
+
+def changes(old: pathlib.Path, new: pathlib.Path) -> Document:
+    """Return what has changed between two releases of a package, by the guard's verdict."""
+    try:
+        found = compare(old, new)
+    except (GlareMuranoError, OSError) as error:
+        return {"verdict": f"The versions cannot be compared: {error}", "changes": []}
+    return {
+        "since": str(found.old_version),
+        "verdict": str(found.verdict),
+        "changes": [
+            {"part": str(each.part), "class": each.class_name, "text": each.message}
+            for each in found.changes[:_MAX_CHANGES]
+        ],
+        "more": max(0, len(found.changes) - _MAX_CHANGES),
+    }
+
+
+def _of_contents(contents: Contents) -> Document:
+    manifest = contents.manifest
+    return {
+        "display_name": manifest.display_name,
+        "description": manifest.description,
+        "author": manifest.author,
+        "supplier": dict(manifest.supplier),
+        "tags": [*manifest.tags],
+        "type": manifest.package_type,
+        "format": str(manifest.format),
+        "requirements": {
+            fqn: spec.text for fqn, spec in contents.requirements.items() if fqn != manifest.fqn
+        },
+        "warnings": [str(problem) for problem in contents.warnings],
+        "form": [*_form(contents.ui)] if contents.ui is not None else [],
+    }
+
+
+def _template(archive: Archive) -> Document:
+    data = archive.read(TEMPLATE_FILE, MAX_SIZE)
+    template = Template.parse(data)
+    outputs = values(values(safe_yaml.compose(data, TEMPLATE_FILE)).get("outputs"))
+    return {
+        "parameters": [
+            {
+                "name": each.name,
+                "type": str(each.kind),
+                "title": each.label or "",
+                "description": each.description or "",
+                "default": str(each.default) if each.has_default else None,
+            }
+            for each in template.parameters.values()
+        ],
+        "outputs": [
+            {"name": name, "description": text(values(outputs.get(name)).get("description"), "")}
+            for name in template.outputs
+        ],
+    }
+
+
+def _form(data: bytes) -> Iterator[Document]:
+    """Yield the steps of a form, with their fields. A form that cannot be read has no steps."""
+    try:
+        root = safe_yaml.compose(data, "form")
+    except InvalidPackage:
+        return
+    forms = values(root).get("Forms")
+    for step in forms.value if isinstance(forms, yaml.SequenceNode) else ():
+        for name, (_, content) in entries(step).items():
+            fields = values(content).get("fields")
+            listed = fields.value if isinstance(fields, yaml.SequenceNode) else ()
+            yield {"name": name, "fields": [_field(values(each)) for each in listed]}
+
+
+def _field(keys: Mapping[str, yaml.Node]) -> Document:
+    found = {key: text(keys.get(key), "") for key in ("name", "type", "label", "description")}
+    return {**found, "required": text(keys.get("required"), "true").lower()}
+
+
+def _class(each: Class) -> Document:
+    return {
+        "name": each.name,
+        "bases": [*each.bases],
+        "usage": each.usage,
+        "file": each.place.file,
+        "line": each.place.line,
+        **_texts(each.metadata),
+        "properties": [_declaration(one) for one in each.properties.values()],
+        "initializer": [_declaration(one) for one in each.initializer.values()],
+        "methods": [_method(one) for one in each.methods.values()],
+    }
+
+
+def _method(method: Method) -> Document:
+    return {
+        "name": method.name,
+        "usage": method.usage,
+        "public": method.is_public,
+        "arguments": [_declaration(one) for one in method.arguments],
+        "line": method.place.line,
+        **_texts(method.metadata),
+    }
+
+
+def _declaration(one: Declaration) -> Document:
+    written = one.written_contract()
+    return {
+        "name": one.name,
+        "usage": one.usage,
+        "contract": written,
+        "classes": _types(written, one),
+        "default": None if is_null(one.default) or one.default is None else flow(one.default),
+        "required": must_be_given(one),
+        "line": one.place.line,
+        **_texts(one.metadata),
+    }
+
+
+def _types(written: str, one: Declaration) -> list[str]:
+    """Return the names of the classes in a contract."""
+    if "class(" not in written and "template(" not in written:
+        return []
+    return [*dict.fromkeys(contracts.type_names(one.read_contract()))]
+
+
+def _texts(metadata: Iterable[Any]) -> dict[str, str]:
+    """Return the title and the description that metadata gives, for users."""
+    found = {}
+    for name, properties in metadata:
+        if name in _TEXTS and isinstance(properties, frozenset):
+            given = {key[1]: value[1] for key, value in properties if _is_text(key, value)}
+            if "text" in given:
+                found[_TEXTS[name]] = str(given["text"])
+    return found
+
+
+def _is_text(key: Any, value: Any) -> bool:
+    return isinstance(key, tuple) and isinstance(value, tuple) and len(key) == len(value) == 2

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The pages of a package, from its documents and its relations.
+
+Jinja2 escapes all texts. What comes from a package is shown as it is written, and is never a link,
+unless it is a URL of the web: those open without a referrer. No page has a style or a script of its
+own, so the pages forbid them in their content security policy.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from glare_murano.package.errors import escaped
+from loader.drawing import pictures
+from loader.drawing.pictures import Box, Line
+from loader.site import paths
+from loader.site.documents import Document
+from loader.site.relations import Dependent
+
+# How many dependents a picture shows.
+_MAX_DRAWN = 12
+_WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """What all pages say about the catalogue.
+
+    :param title: for whom it is, and where the packages come from.
+    :param rendered: the time of the rendering.
+    """
+
+    title: str
+    rendered: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A release with all that its pages show.
+
+    :param listed: what the service says about it.
+    :param links: class in the package's contracts or base class -> path of its page, from the root.
+    :param required: the requirements: FQN -> whether the catalogue has the package.
+    :param subclasses: class -> the paths and names of its direct subclasses.
+    """
+
+    fqn: str
+    version: str
+    document: Document
+    listed: Mapping[str, Any]
+    download: str
+    links: Mapping[str, str]
+    required: Mapping[str, bool]
+    dependents: Sequence[Dependent]
+    subclasses: Mapping[str, Sequence[tuple[str, str]]]
+
+    @property
+    def path(self) -> str:
+        """The path of its page."""
+        return paths.release(self.fqn, self.version)
+
+
+def render_package(site: Site, releases: Sequence[Release]) -> Iterator[tuple[str, str]]:
+    """Yield the pages of a package: path -> HTML.
+
+    :param releases: its releases, the newest first.
+    """
+    newest = releases[0]
+    context = {"site": site, "releases": releases, "newest": newest, "fqn": newest.fqn}
+    yield _rendered("package.html", paths.package(newest.fqn), **context)
+    for release in releases:
+        yield from _of_release(release, release.version, context)
+    yield from _of_release(newest, paths.LATEST, context)
+
+
+def _of_release(
+    release: Release, version: str, context: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pages of a release.
+
+    :param version: the version in the paths.
+    """
+    path = paths.release(release.fqn, version)
+    own = {**context, "release": release, "document": release.document, "version": version}
+    if "problems" in release.document:
+        yield _rendered("unreadable.html", path, **own)
+        return
+    graph = _graph(release, paths.to_root(path))
+    yield _rendered("release.html", path, graph=graph, **own)
+    for each in release.document["classes"]:
+        class_path = paths.class_page(release.fqn, version, each["name"])
+        subclasses = release.subclasses.get(each["name"], ())
+        yield _rendered("class.html", class_path, shown=each, subclasses=subclasses, **own)
+
+
+def render_index(
+    site: Site,
+    packages: Sequence[Mapping[str, Any]],
+    unreadable: Sequence[tuple[str, Sequence[str]]],
+) -> tuple[str, str]:
+    """Return the path and the HTML of the first page.
+
+    :param packages: for each package its name, newest version, path and so on.
+    :param unreadable: the places and problems of packages without a page.
+    """
+    context = {"site": site, "packages": packages, "unreadable": unreadable}
+    return _rendered("index.html", paths.INDEX, **context)
+
+
+def _graph(release: Release, root: str) -> Markup:
+    """Draw what a release requires, and who requires it."""
+    boxes: dict[str, Box] = {}
+    lines: list[Line] = []
+    for each in release.dependents[:_MAX_DRAWN]:
+        link = f"{root}{paths.package(each.fqn)}"
+        boxes[each.fqn] = Box(each.fqn, [each.version], frozenset(), link)
+        lines.append(Line(each.fqn, "", each.range, f"{each.fqn} requires {each.range}"))
+    more = len(release.dependents) - _MAX_DRAWN
+    if more > 0:
+        boxes["more"] = Box(f"{more} more packages")
+        lines.append(Line("more", "", "", "more packages require it"))
+    forms = {"first", "dashed"} if release.listed.get("yanked") else {"first"}
+    texts = [release.version, *(["yanked"] if "dashed" in forms else [])]
+    boxes[""] = Box(release.fqn, texts, frozenset(forms))
+    for fqn, is_there in release.required.items():
+        text = release.document["requirements"][fqn]
+        # A package can require one that requires it.
+        key = fqn if fqn not in boxes else f"{fqn} "
+        if is_there:
+            boxes[key] = Box(fqn, (), frozenset(), f"{root}{paths.package(fqn)}")
+        else:
+            boxes[key] = Box(fqn, ["not in this catalogue"], frozenset({"dotted"}))
+        lines.append(Line("", key, text, f"{release.fqn} requires {fqn} {text}"))
+    title = f"What {release.fqn} {release.version} requires, and who requires it"
+    # The picture has escaped all texts.
+    return Markup(pictures.draw_inside(title, boxes, lines))  # noqa: S704
+
+
+def _rendered(template: str, path: str, **context: Any) -> tuple[str, str]:
+    root = paths.to_root(path)
+    return path, _environment().get_template(template).render(root=root, path=path, **context)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("loader.site"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_plain,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["paths"] = paths
+    environment.tests["web"] = _is_web
+    environment.filters["first_sentence"] = _first_sentence
+    return environment
+
+
+def _plain(value: Any) -> Any:
+    """Escape the invisible characters of a text, such as those that turn its direction."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return escaped(value, "\n")
+    return value
+
+
+def _is_web(text: str) -> bool:
+    return bool(_WEB.match(text))
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?]) ", " ".join(text.split()), maxsplit=1)[0][:200]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The paths of pages, which follow from names and versions.
+
+Some file systems ignore case, and some object stores read ``+`` as a space. So a path has only
+lower case letters, digits, and ``.``, ``_``, ``-``, ``~``: an upper case letter becomes ``~`` and
+the lower case one, ``+`` becomes ``~0``, and after every 200 characters follows ``~/``. ``name`` is
+the way back.
+"""
+
+import re
+
+_PLAIN = re.compile(r"[a-z0-9._-]")
+_PART = 200
+_PLUS = "~0"
+_SPLIT = "~/"
+
+INDEX = "index.html"
+# The version in a path that always leads to the newest release.
+LATEST = "latest"
+
+
+def part(name: str) -> str:
+    """Return the path for the name of a package or a class, or for a version.
+
+    :raises ValueError: if the name has other characters than names and versions, or is a path.
+    """
+    if name.strip(".") != name or not name:
+        raise ValueError(f"{name!r} cannot be a path")
+    found = "".join(map(_written, name))
+    pieces, piece = [], ""
+    for written in re.findall(r"~?.", found):
+        if len(piece) + len(written) > _PART:
+            pieces.append(piece)
+            piece = ""
+        piece += written
+    return _SPLIT.join([*pieces, piece])
+
+
+def name(path: str) -> str:
+    """Return the name for which ``part`` has returned a path."""
+    joined = path.replace(_SPLIT, "").replace(_PLUS, "+")
+    return re.sub("~([a-z])", lambda found: found[1].upper(), joined)
+
+
+def package(fqn: str) -> str:
+    """Return the path of the page about a package."""
+    return f"packages/{part(fqn)}/{INDEX}"
+
+
+def release(fqn: str, version: str) -> str:
+    """Return the path of the page about a version of a package."""
+    return f"packages/{part(fqn)}/{part(version)}/{INDEX}"
+
+
+def class_page(fqn: str, version: str, class_name: str) -> str:
+    """Return the path of the page about a class in a version of a package."""
+    return f"packages/{part(fqn)}/{part(version)}/classes/{part(class_name)}.html"
+
+
+def to_root(path: str) -> str:
+    """Return the relative URL from a page to the directory of the site; empty or with a slash."""
+    return "../" * path.count("/")
+
+
+def _written(character: str) -> str:
+    if _PLAIN.match(character):
+        return character
+    if character == "+":
+        return _PLUS
+    if character.isascii() and character.isupper():
+        return f"~{character.lower()}"
+    raise ValueError(f"{character!r} is in no name and in no version")

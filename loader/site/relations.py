@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What releases have to do with each other: who requires whom, and which class extends which.
+
+Everything is about the releases of one catalogue. Of a package that requires or extends another
+one, only the newest release that does so is named.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from glare_murano.package import Version, VersionSpec, parse_version
+from glare_murano.package.versions import sort_key
+
+# JSON of a release: what other pages show of it; see ``of_document``.
+Summary = dict[str, Any]
+
+
+class Dependent(NamedTuple):
+    """A package that requires another one."""
+
+    fqn: str
+    version: str
+    range: str
+
+
+class Subclass(NamedTuple):
+    """A class that extends a class, in the newest release of its package."""
+
+    name: str
+    fqn: str
+
+
+class Relations:
+    """The relations between releases.
+
+    :param packages: FQN -> version -> summary.
+    """
+
+    def __init__(self, packages: Mapping[str, Mapping[str, Summary]]) -> None:
+        self._packages = packages
+        self._versions = {
+            fqn: newest_first(releases) for fqn, releases in packages.items() if releases
+        }
+        self._requirers = collections.defaultdict[str, list[str]](list)
+        self._extending = collections.defaultdict[str, set[Subclass]](set)
+        for fqn in sorted(self._versions):
+            releases = packages[fqn]
+            required = {name for each in releases.values() for name in each["requirements"]}
+            for name in required:
+                self._requirers[name].append(fqn)
+            for class_name, bases in releases[str(self._versions[fqn][0])]["classes"].items():
+                for base in bases:
+                    self._extending[base].add(Subclass(class_name, fqn))
+
+    def newest(self, fqn: str) -> str | None:
+        """Return the newest version of a package; None if the catalogue does not have it."""
+        versions = self._versions.get(fqn)
+        return str(versions[0]) if versions else None
+
+    def dependents(self, fqn: str, version: str) -> Iterator[Dependent]:
+        """Yield the packages that require a package in a range that contains a version."""
+        required = parse_version(version)
+        for requirer in self._requirers.get(fqn, ()):
+            for each in self._versions[requirer]:
+                written = self._packages[requirer][str(each)]["requirements"].get(fqn)
+                if written is not None and VersionSpec.of(written).match(required):
+                    yield Dependent(requirer, str(each), written)
+                    break
+
+    def owner(self, summary: Summary, fqn: str, class_name: str) -> tuple[str, str] | None:
+        """Return the package of a class that a release uses, and the version to look at.
+
+        This is the release itself, else the newest release in a required range that has the class.
+
+        :param fqn: the package of the release.
+        :returns: None if no release of the catalogue has the class.
+        """
+        if class_name in summary["classes"]:
+            return fqn, summary["version"]
+        for required, written in summary["requirements"].items():
+            spec = VersionSpec.of(written)
+            for version in self._versions.get(required, ()):
+                found = self._packages[required][str(version)]
+                if class_name in found["classes"] and spec.match(version):
+                    return required, str(version)
+        return None
+
+    def subclasses(self, class_name: str) -> Sequence[Subclass]:
+        """Return the direct subclasses of a class, sorted by name."""
+        return sorted(self._extending.get(class_name, ()))
+
+
+def newest_first(versions: Iterable[str]) -> list[Version]:
+    """Return versions, the newest first."""
+    return sorted(map(parse_version, versions), key=sort_key, reverse=True)
+
+
+def of_document(version: str, document: Mapping[str, Any]) -> Summary:
+    """Return what the pages of other releases show of a release.
+
+    :param document: a document of ``documents``.
+    """
+    classes = document.get("classes", ())
+    used = {base for each in classes for base in each["bases"]}
+    used.update(name for each in classes for one in _declarations(each) for name in one["classes"])
+    found = {
+        "version": version,
+        "requirements": document.get("requirements", {}),
+        "classes": {each["name"]: each["bases"] for each in classes},
+        "uses": sorted(used),
+    }
+    return found | {"problems": document["problems"]} if "problems" in document else found
+
+
+def _declarations(each: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from each["properties"]
+    yield from each["initializer"]
+    for method in each["methods"]:
+        yield from method["arguments"]

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Write a catalogue of pages into a directory.
+
+A rendering writes a new directory beside the old one, and exchanges both at the end, so that an
+interrupted one leaves the old pages whole. What has not changed is linked and not written again:
+the documents of releases with the same archive, and the pages of packages about which all is the
+same.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import datetime
+import fnmatch
+import hashlib
+import importlib.resources
+import itertools
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from loader import errors
+from loader.drawing import pictures
+from loader.site import documents, pages, paths, relations, search
+from loader.site.documents import Document
+from loader.site.relations import Relations, Summary
+from loader.site.sources import Entry, Source, Unreadable
+
+# The file that marks a directory as a catalogue; it has the state for the next rendering.
+STATE = "catalogue.json"
+# So many packages are rendered without other processes.
+_FEW = 10
+FIRST_PAGE = paths.INDEX
+# Files of a package beside its pages.
+_DATA = "data.json"
+_WORDS = "words.json"
+# What a service says about a release, if it says anything.
+_LISTED = {"categories": [], "created_at": "", "tags": [], "visibility": "", "yanked": ""}
+
+
+class ForeignFiles(errors.LoaderError):
+    """The target has files that are not from a catalogue, so it is not replaced."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a rendering has done.
+
+    :param packages: how many packages the catalogue has.
+    :param releases: how many releases it has.
+    :param read: how many archives were read.
+    :param written: how many packages have new pages.
+    :param unreadable: the packages and releases that cannot be read, with the reasons.
+    """
+
+    packages: int
+    releases: int
+    read: int
+    written: int
+    unreadable: Sequence[tuple[str, Sequence[str]]]
+
+
+def render(
+    source: Source,
+    target: pathlib.Path,
+    names: Sequence[str] = (),
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Report:
+    """Render a catalogue into a directory, which is made if it is missing.
+
+    :param names: the names of the packages to show, in which ``*`` stands for any characters; by
+        default all.
+    :param progress: a function that is called with a verb for the step, the number of packages that
+        are done, and the number of all.
+    :raises ForeignFiles: if the directory has other files.
+    :raises NotFound: if no package has one of the names.
+    :raises CatalogError: if the source cannot be read.
+    :raises OSError: if a file cannot be written.
+    """
+    target = target.absolute()
+    before = _State.of(target)
+    new = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    new.mkdir(parents=True)
+    try:
+        report = _Rendering(source, before, target, new, progress).run(names)
+        _exchange(new, target)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return report
+
+
+@dataclasses.dataclass(frozen=True)
+class _State:
+    """What is kept from one rendering to the next.
+
+    :param stamps: FQN -> version -> the stamp of the release.
+    :param summaries: FQN -> version -> what other pages show of the release.
+    :param prints: FQN -> a digest of all that its pages show.
+    :param code: a digest of the templates.
+    """
+
+    stamps: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    summaries: Mapping[str, Mapping[str, Summary]] = dataclasses.field(default_factory=dict)
+    prints: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    code: str = ""
+
+    @classmethod
+    def of(cls, target: pathlib.Path) -> "_State":
+        """Read the state of a directory.
+
+        :raises ForeignFiles: if it has files, and is not a catalogue.
+        """
+        if not os.path.lexists(target):
+            return cls()
+        if not target.is_dir() or target.is_symlink():
+            raise ForeignFiles(f"{target} is not a directory; name another one")
+        names = {entry.name for entry in target.iterdir()}
+        if not names:
+            return cls()
+        known = {STATE, paths.INDEX, "packages", "search", "static"}
+        if STATE not in names or names - known:
+            foreign = min(names - known or names)
+            raise ForeignFiles(
+                f"{target} has the file {foreign}, which is not from a catalogue, so it is not "
+                f"replaced; name an empty directory, or move the file"
+            )
+        try:
+            state = cls(**json.loads((target / STATE).read_bytes()))
+        except (ValueError, TypeError):
+            return cls()
+        return state if state.code == _code() else cls()
+
+
+class _Rendering:
+    """One rendering."""
+
+    def __init__(
+        self,
+        source: Source,
+        before: _State,
+        target: pathlib.Path,
+        new: pathlib.Path,
+        progress: Callable[[str, int, int], None],
+    ) -> None:
+        self._source = source
+        self._before = before
+        self._old = target
+        self._new = new
+        self._progress = progress
+        rendered = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        self._site = pages.Site(source.title, rendered)
+        self._read = 0
+
+    def run(self, names: Sequence[str]) -> Report:
+        """Write all files."""
+        unreadable: list[tuple[str, Sequence[str]]] = []
+        releases: dict[str, dict[str, Entry]] = {}
+        for entry in self._source.entries():
+            if isinstance(entry, Unreadable):
+                unreadable.append((entry.place, entry.problems))
+            elif not names or any(fnmatch.fnmatchcase(entry.fqn, name) for name in names):
+                releases.setdefault(entry.fqn, {}).setdefault(entry.version, entry)
+        for name in names:
+            if not fnmatch.filter(releases, name):
+                raise errors.NotFound(f"no package has the name {name}; check the name")
+        with _workers(len(releases)) as workers:
+            summaries = dict(self._documents(releases, workers))
+            found = Relations(summaries)
+            prints = dict(self._pages(releases, summaries, found, workers))
+        written = sum(self._before.prints.get(fqn) != each for fqn, each in prints.items())
+        self._index(releases, unreadable)
+        stamps = {
+            fqn: {version: entry.stamp for version, entry in found.items()}
+            for fqn, found in releases.items()
+        }
+        state = _State(stamps, summaries, prints, _code())
+        content = json.dumps(dataclasses.asdict(state), separators=(",", ":"))
+        (self._new / STATE).write_text(content)
+        for fqn, found_versions in summaries.items():
+            for version, summary in found_versions.items():
+                if "problems" in summary:
+                    unreadable.append((f"{fqn} {version}", summary["problems"]))
+        return Report(
+            packages=len(releases),
+            releases=sum(map(len, releases.values())),
+            read=self._read,
+            written=written,
+            unreadable=unreadable,
+        )
+
+    def _documents(
+        self, releases: Mapping[str, Mapping[str, Entry]], workers: concurrent.futures.Executor
+    ) -> Iterator[tuple[str, dict[str, Summary]]]:
+        """Read the archives that have changed; yield FQN -> version -> summary."""
+
+        def read(fqn: str) -> concurrent.futures.Future[dict[str, Summary]]:
+            entries = releases[fqn]
+            stamps = {version: entry.stamp for version, entry in entries.items()}
+            if self._before.stamps.get(fqn) == stamps:
+                for file in self._files(fqn):
+                    _link(self._old / file, self._new / file)
+                return _done(dict(self._before.summaries[fqn]))
+            self._read += len(entries)
+            folder = self._new / _folder(fqn)
+            folder.mkdir(parents=True)
+            stack = contextlib.ExitStack()
+            places = {
+                version: stack.enter_context(self._source.fetched(entry))
+                for version, entry in entries.items()
+            }
+            future = workers.submit(_read_package, folder, places)
+            future.add_done_callback(lambda _: stack.close())
+            return future
+
+        yield from self._each("read", releases, read)
+
+    def _files(self, fqn: str) -> Iterator[pathlib.Path]:
+        """Yield the files of a package that are not pages, as paths in the old directory."""
+        folder = self._old / _folder(fqn)
+        for file in (folder / _DATA, folder / _WORDS, *folder.glob("*/logo.*")):
+            yield file.relative_to(self._old)
+
+    def _pages(
+        self,
+        releases: Mapping[str, Mapping[str, Entry]],
+        summaries: Mapping[str, Mapping[str, Summary]],
+        found: Relations,
+        workers: concurrent.futures.Executor,
+    ) -> Iterator[tuple[str, str]]:
+        """Write the pages that have changed; yield FQN -> the digest of what they show."""
+
+        def write(fqn: str) -> concurrent.futures.Future[str]:
+            shown = [
+                _related(fqn, str(version), releases[fqn], summaries[fqn], found)
+                for version in relations.newest_first(releases[fqn])
+            ]
+            stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
+            text = json.dumps([self._site.title, stamps, shown], sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if self._before.prints.get(fqn) == digest:
+                old = self._old / _folder(fqn)
+                for file in old.rglob("*.html"):
+                    _link(file, self._new / file.relative_to(self._old))
+                return _done(digest)
+            return workers.submit(_write_package, self._new, self._site, fqn, shown, digest)
+
+        yield from self._each("write", releases, write)
+
+    def _each(
+        self,
+        step: str,
+        releases: Mapping[str, Any],
+        start: Callable[[str], "concurrent.futures.Future[Any]"],
+    ) -> Iterator[tuple[str, Any]]:
+        """Start something for each package, a few at once, and yield the results."""
+        waiting: dict[concurrent.futures.Future[Any], str] = {}
+        fqns, done = iter(releases), 0
+        while True:
+            for fqn in itertools.islice(fqns, 4 * _count() - len(waiting)):
+                waiting[start(fqn)] = fqn
+            if not waiting:
+                return
+            finished, _ = concurrent.futures.wait(
+                waiting, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            for future in finished:
+                yield waiting.pop(future), future.result()
+                done += 1
+            self._progress(step, done, len(releases))
+
+    def _index(
+        self,
+        releases: Mapping[str, Mapping[str, Entry]],
+        unreadable: Sequence[tuple[str, Sequence[str]]],
+    ) -> None:
+        """Write the first page, the search and the style sheet."""
+        listed, indexes = [], []
+        for fqn in sorted(releases):
+            words = json.loads((self._new / _folder(fqn) / _WORDS).read_bytes())
+            listed.append(words["listed"])
+            indexes.append(words["index"])
+        _write(self._new, [pages.render_index(self._site, listed, unreadable)])
+        _write(self._new, search.scripts(indexes))
+        static = importlib.resources.files("loader.site") / "static"
+        style = (static / "style.css").read_text() + pictures.STYLE
+        script = (static / "search.js").read_text()
+        _write(self._new, [("static/style.css", style), ("static/search.js", script)])
+
+
+def _related(
+    fqn: str,
+    version: str,
+    entries: Mapping[str, Entry],
+    summaries: Mapping[str, Summary],
+    found: Relations,
+) -> dict[str, Any]:
+    """Return what the pages of a release show beside its document, as JSON."""
+    summary, entry = summaries[version], entries[version]
+    links = {}
+    for name in summary.get("uses", ()):
+        owner = found.owner(summary, fqn, name)
+        if owner is not None:
+            owner_fqn, owner_version = owner
+            is_newest = owner_fqn != fqn and found.newest(owner_fqn) == owner_version
+            place = paths.LATEST if is_newest else owner_version
+            links[name] = paths.class_page(owner_fqn, place, name)
+    return {
+        "version": version,
+        "listed": {**_LISTED, **entry.listed},
+        "download": entry.download,
+        "links": links,
+        "required": {each: found.newest(each) is not None for each in summary["requirements"]},
+        "dependents": [[*each] for each in found.dependents(fqn, version)],
+        "subclasses": {
+            name: [
+                [each.name, paths.class_page(each.fqn, paths.LATEST, each.name)]
+                for each in found.subclasses(name)
+            ]
+            for name in summary["classes"]
+        },
+    }
+
+
+# The next two functions run in worker processes.
+
+
+def _read_package(folder: pathlib.Path, places: Mapping[str, pathlib.Path]) -> dict[str, Summary]:
+    """Read the archives of a package, and write their documents into a directory."""
+    found: dict[str, Document] = {}
+    older: pathlib.Path | None = None
+    for version in reversed(relations.newest_first(places)):
+        key, place = str(version), places[str(version)]
+        document = documents.read(place, folder / paths.part(key) / "logo")
+        if "problems" not in document:
+            if older is not None:
+                document["changes"] = documents.changes(older, place)
+            older = place
+        found[key] = document
+    (folder / _DATA).write_text(json.dumps(found, separators=(",", ":")))
+    return {version: relations.of_document(version, each) for version, each in found.items()}
+
+
+def _write_package(
+    new: pathlib.Path,
+    site: pages.Site,
+    fqn: str,
+    shown: Sequence[Mapping[str, Any]],
+    digest: str,
+) -> str:
+    """Write the pages of a package.
+
+    :returns: the digest of what they show.
+    """
+    folder = new / _folder(fqn)
+    found = json.loads((folder / _DATA).read_bytes())
+    releases = [
+        pages.Release(
+            **{
+                **each,
+                "fqn": fqn,
+                "document": found[each["version"]],
+                "dependents": [relations.Dependent(*one) for one in each["dependents"]],
+            }
+        )
+        for each in shown
+    ]
+    _write(new, pages.render_package(site, releases))
+    newest = releases[0]
+    logo = newest.document.get("logo")
+    if logo:
+        _link(folder / paths.part(newest.version) / logo, folder / paths.LATEST / logo)
+    listed = {
+        "fqn": fqn,
+        "version": newest.version,
+        "path": paths.package(fqn),
+        "display_name": newest.document.get("display_name", fqn),
+        "description": newest.document.get("description", ""),
+        "logo": f"{_folder(fqn)}/{paths.LATEST}/{logo}" if logo else "",
+        "yanked": bool(newest.listed.get("yanked")),
+        "problems": "problems" in newest.document,
+    }
+    words = {"listed": listed, "index": search.index(fqn, newest.document, newest.listed)}
+    file = folder / _WORDS
+    file.unlink(missing_ok=True)
+    file.write_text(json.dumps(words, separators=(",", ":")))
+    return digest
+
+
+def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:
+    for path, text in files:
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _link(old: pathlib.Path, new: pathlib.Path) -> None:
+    """Link a file, or copy it where the file system has no links."""
+    if not old.exists():
+        return
+    new.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy2(old, new)
+
+
+def _exchange(new: pathlib.Path, target: pathlib.Path) -> None:
+    """Put the new directory in the place of the old one, and remove the old one."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    target.rename(old)
+    try:
+        new.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+def _folder(fqn: str) -> str:
+    return f"packages/{paths.part(fqn)}"
+
+
+def _code() -> str:
+    """Return a digest of what makes the pages, besides packages."""
+    digest = hashlib.sha256()
+    root = importlib.resources.files("loader.site")
+    for folder in (root, root / "templates", root / "static"):
+        for file in sorted(folder.iterdir(), key=lambda each: each.name):
+            if file.is_file():
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _done(result: Any) -> "concurrent.futures.Future[Any]":
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_result(result)
+    return future
+
+
+def _count() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _workers(packages: int) -> concurrent.futures.Executor:
+    """Return what runs the work for some packages.
+
+    Two processes need a second and a half until they have started. Ten packages take less in this
+    one.
+    """
+    if packages <= _FEW:
+        return _Here()
+    # A fork would copy the connections of this process.
+    context = multiprocessing.get_context("spawn")
+    return concurrent.futures.ProcessPoolExecutor(_count(), mp_context=context)
+
+
+class _Here(concurrent.futures.Executor):
+    """Runs functions in this process, one after the other."""
+
+    def submit(  # type: ignore[override]
+        self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> "concurrent.futures.Future[Any]":
+        """Run a function, and return a future that has ended."""
+        return _done(function(*args, **kwargs))

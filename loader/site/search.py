@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The index of the search, in parts that a browser loads as they are needed.
+
+A page that was opened from a file cannot fetch other files, but it can load scripts. So each part
+is a script that calls ``catalogue.add`` with all words that begin with one character.
+"""
+
+import collections
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from loader.site import paths
+from loader.site.documents import Document
+
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+# Words in names such as ``WebServer``.
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# A package can have more words; the first ones are found.
+_MAX_WORDS = 2000
+
+
+class Found(NamedTuple):
+    """Something that a search can find.
+
+    :ivar kind: ``package``, ``class`` or ``property``.
+    :ivar text: what the browser shows.
+    :ivar path: the path of its page, with an anchor.
+    """
+
+    kind: str
+    text: str
+    path: str
+
+
+def index(fqn: str, document: Document, listed: Mapping[str, Any]) -> dict[str, list[Found]]:
+    """Return what a search can find in the newest release of a package: word -> what it finds."""
+    found = collections.defaultdict[str, list[Found]](list)
+    for text, entry in _entries(fqn, document, listed):
+        for word in words(text):
+            if entry not in found[word] and len(found) < _MAX_WORDS:
+                found[word].append(entry)
+    return dict(found)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text as a search compares them: in lower case, without repetitions."""
+    parts = [part for word in _WORD.findall(text) for part in (word, *_HUMP.split(word))]
+    return [*dict.fromkeys(part.casefold() for part in parts)]
+
+
+def scripts(indexes: Iterable[Mapping[str, Sequence[Sequence[str]]]]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the index: path -> script.
+
+    :param indexes: the indexes of all packages.
+    """
+    by_part = collections.defaultdict[str, dict[str, list[Sequence[str]]]](dict)
+    for each in indexes:
+        for word, found in each.items():
+            by_part[part(word)].setdefault(word, []).extend(found)
+    for name, found_words in sorted(by_part.items()):
+        content = json.dumps(found_words, sort_keys=True, separators=(",", ":"))
+        yield f"search/{name}.js", f"catalogue.add({json.dumps(name)},{content});\n"
+
+
+def part(word: str) -> str:
+    """Return the part of the index that has a word: its first character as a number."""
+    return f"{ord(word[0]):x}"
+
+
+def _entries(
+    fqn: str, document: Document, listed: Mapping[str, Any]
+) -> Iterator[tuple[str, Found]]:
+    package = Found("package", fqn, paths.package(fqn))
+    yield fqn, package
+    yield document.get("display_name", ""), package
+    for tag in (*(listed.get("tags") or document.get("tags", ())), *listed.get("categories", ())):
+        yield tag, package
+    for each in document.get("classes", ()):
+        path = paths.class_page(fqn, paths.LATEST, each["name"])
+        yield each["name"], Found("class", each["name"], path)
+        for one in each["properties"]:
+            text = f"{one['name']} in {each['name']}"
+            yield one["name"], Found("property", text, f"{path}#property.{one['name']}")

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A catalogue of pages, rendered from directories."""
+
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import urllib.parse
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from loader import errors
+from loader.publishing import bundles
+from loader.site import pages, paths, rendering, sources
+from tests import packages, processes
+
+EXAMPLES = processes.ROOT / "examples" / "packages"
+HOSTILE = "<script>alert('&\"')</script>\u202e"
+POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'"
+
+
+def _write(folder: pathlib.Path, name: str, version: str, **keys: object) -> None:
+    (folder / f"{name}.{version}.zip").write_bytes(packages.package(name, version, **keys))
+
+
+def _render(source: pathlib.Path, target: pathlib.Path, *names: str) -> rendering.Report:
+    return rendering.render(sources.Local([str(source)]), target, names)
+
+
+class _Page(html.parser.HTMLParser):
+    """Reads what a page refers to, and which elements and attributes it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.elements: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name in ("href", "src"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.add(value or "")
+
+
+def _pages(site: pathlib.Path) -> Iterator[tuple[pathlib.Path, _Page]]:
+    for path in site.rglob("*.html"):
+        yield path, _Page(path.read_text())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The catalogue of the example packages."""
+    target = tmp_path_factory.mktemp("site") / "catalogue"
+    report = _render(EXAMPLES, target)
+    assert (report.packages, report.unreadable) == (4, [])
+    assert report.read == report.releases == 8
+    return target
+
+
+def test_no_link_is_dead(site: pathlib.Path) -> None:
+    count = 0
+    for path, page in _pages(site):
+        for link in page.links:
+            parts = urllib.parse.urlsplit(link)
+            if parts.scheme:
+                assert link.startswith("https://www.example.org/"), link
+                continue
+            target = path.parent / parts.path if parts.path else path
+            assert target.is_file(), f"{path}: {link}"
+            if parts.fragment:
+                assert parts.fragment in _Page(target.read_text()).ids
+            count += 1
+    assert count > 100
+
+
+def test_pages_forbid_what_they_do_not_need(site: pathlib.Path) -> None:
+    for path, page in _pages(site):
+        assert POLICY in path.read_text()
+        assert "style" not in page.elements
+        assert not any(name == "style" or name.startswith("on") for name in page.attributes)
+        assert page.elements.count("script") == (path.name == "index.html" and path.parent == site)
+
+
+def test_a_page_shows_versions_requirements_and_changes(site: pathlib.Path) -> None:
+    text = (site / paths.package("org.example.db")).read_text()
+    assert re.findall(r'<th scope="row"><a href="[^"]+">([^<]+)<', text) == [
+        *("2.0.0", "1.3.0", "1.2.0", "1.0.0")
+    ]
+    newest = (site / paths.release("org.example.wiki", "1.1.0")).read_text()
+    assert "Changes since 1.0.0" in newest
+    assert "method titles was added" in newest
+    assert newest.count('class="arrow"') == 3
+    # The pages of the newest release are at a second place, which stays.
+    latest = (site / paths.release("org.example.wiki", "latest")).read_text()
+    assert latest.replace("/latest/", "/1.1.0/") == newest
+
+
+def test_a_class_links_to_classes_of_other_packages(site: pathlib.Path) -> None:
+    text = (
+        site / paths.class_page("org.example.wiki", "latest", "org.example.wiki.Wiki")
+    ).read_text()
+    assert "/org.example.db/1.3.0/classes/org.example.db.~database.html" in text
+    assert "<code>titles(" in text
+    assert '<span class="mark">action</span>' in text
+
+
+def test_the_search_has_packages_classes_and_properties(site: pathlib.Path) -> None:
+    found: dict[str, list[list[str]]] = {}
+    for part in (site / "search").iterdir():
+        call = re.fullmatch(r'catalogue\.add\("(\w+)",(.*)\);\n', part.read_text(), re.DOTALL)
+        assert call
+        assert call[1] == part.stem
+        words = json.loads(call[2])
+        assert {f"{ord(word[0]):x}" for word in words} == {part.stem}
+        found |= words
+    kinds = {kind: text for kind, text, _ in found["database"]}
+    assert kinds["class"] == "org.example.db.Database"
+    assert kinds["package"] == "org.example.db"
+    for results in found.values():
+        for _, _, path in results:
+            assert (site / path.partition("#")[0]).is_file()
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Two packages, of which one requires the other."""
+    place = tmp_path / "packages"
+    place.mkdir()
+    _write(place, "org.db", "1.0.0")
+    _write(place, "org.wiki", "1.0.0", Require={"org.db": "1"})
+    _write(place, "org.other", "1.0.0")
+    return place
+
+
+def _inodes(target: pathlib.Path) -> Mapping[str, int]:
+    return {
+        str(path.relative_to(target)): path.stat().st_ino
+        for path in (target / "packages").rglob("*.html")
+    }
+
+
+def test_a_second_rendering_writes_only_what_has_changed(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    target = tmp_path / "site"
+    _render(folder, target)
+    before = _inodes(target)
+    report = _render(folder, target)
+    assert (report.read, report.written) == (0, 0)
+    assert _inodes(target) == before
+
+    _write(folder, "org.wiki", "1.1.0", Require={"org.db": "1"})
+    report = _render(folder, target)
+    after = _inodes(target)
+    same = {path for path, inode in before.items() if after.get(path) == inode}
+    # The package itself, and what it requires.
+    assert {path.split("/")[1] for path in before.keys() - same} == {"org.db", "org.wiki"}
+    assert (report.read, report.written) == (2, 2)
+    assert "1.1.0" in (target / paths.package("org.wiki")).read_text()
+
+    (folder / "org.other.1.0.0.zip").unlink()
+    _render(folder, target)
+    assert not (target / "packages" / "org.other").exists()
+
+
+def test_names_select_packages(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "site"
+    assert _render(folder, target, "org.d*", "org.wiki").packages == 2
+    with pytest.raises(errors.NotFound, match=r"no package has the name org\.none"):
+        _render(folder, target, "org.none")
+    assert (target / paths.package("org.db")).is_file()
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", "images/"])
+def test_foreign_files_are_never_removed(
+    folder: pathlib.Path, tmp_path: pathlib.Path, foreign: str
+) -> None:
+    target = tmp_path / "site"
+    for _ in range(2):
+        target.mkdir(exist_ok=True)
+        file = target / foreign
+        file.mkdir() if foreign.endswith("/") else file.touch()
+        with pytest.raises(rendering.ForeignFiles, match=foreign.rstrip("/")):
+            _render(folder, target)
+        assert [*target.iterdir()].count(file) == 1
+        # A catalogue with a foreign file is refused as well.
+        shutil.rmtree(target)
+        _render(folder, target)
+    assert {path.name for path in tmp_path.iterdir()} == {"packages", "site"}
+
+
+def test_a_file_is_no_target(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "site").touch()
+    with pytest.raises(rendering.ForeignFiles, match="is not a directory"):
+        _render(folder, tmp_path / "site")
+
+
+def test_an_interrupted_rendering_leaves_the_old_pages_whole(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "site"
+    _render(folder, target)
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    _write(folder, "org.wiki", "1.1.0")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pages, "render_index", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _render(folder, target)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"packages", "site"}
+
+
+def test_a_damaged_state_begins_anew(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "site"
+    _render(folder, target)
+    (target / rendering.STATE).write_text("{")
+    assert _render(folder, target).read == 3
+
+
+def test_what_cannot_be_read_is_shown_with_its_reason(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (folder / "broken.zip").write_bytes(b"PK")
+    files = packages.files(packages.manifest("org.wrong"))
+    files["Classes/Thing.yaml"] = b"Name: [\n"
+    (folder / "wrong.zip").write_bytes(packages.zipped(files))
+    report = _render(folder, tmp_path / "site")
+    assert report.packages == 4
+    places = dict(report.unreadable)
+    assert "archive-format" in places[str(folder / "broken.zip")][0]
+    page = (tmp_path / "site" / paths.release("org.wrong", "1.0.0")).read_text()
+    assert "cannot be read" in page
+    assert re.search(r"Classes/Thing.yaml, line \d+: .* \[yaml-syntax\]", page)
+    assert "broken.zip" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_texts_of_packages_are_inert(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    _write(
+        *(place, "org.evil", "1.0.0"),
+        Name=HOSTILE,
+        Description=HOSTILE,
+        Author=HOSTILE,
+        Tags=[HOSTILE],
+        Supplier={"CompanyUrl": {"Link": "javascript:alert(1)", "Text": HOSTILE}, "Name": HOSTILE},
+    )
+    _render(place, tmp_path / "site")
+    for path, page in _pages(tmp_path / "site"):
+        text = path.read_text()
+        assert "<script>alert" not in text
+        assert "\u202e" not in text
+        assert not any(link.startswith("javascript:") for link in page.links)
+        assert page.elements.count("script") <= 1
+    page = (tmp_path / "site" / paths.release("org.evil", "1.0.0")).read_text()
+    assert "&lt;script&gt;alert(" in page
+    assert "\\u202e" in page
+    for part in (tmp_path / "site" / "search").iterdir():
+        assert "</script" not in part.read_text()
+
+
+def test_a_bundle_is_a_source(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    bundle = folder / "packages.bundle"
+    bundles.write(bundle, [bundles.Entry("org.db", "1.0.0", "org.db.1.0.0.zip", "")])
+    assert _render(bundle, tmp_path / "site").packages == 1
+    with pytest.raises(bundles.BundleError, match="save the bundle"):
+        rendering.render(sources.Local(["https://127.0.0.1/a.bundle"]), tmp_path / "other")
+
+
+def test_a_missing_directory_is_an_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        _render(tmp_path / "none", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
