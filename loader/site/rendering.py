@@ -466,7 +466,7 @@ def _workers(packages: int) -> concurrent.futures.Executor:
 class _Here(concurrent.futures.Executor):
     """Runs functions in this process, one after the other."""
 
-    def submit(  # type: ignore[override]
+    def submit(
         self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> "concurrent.futures.Future[Any]":
         """Run a function, and return a future that has ended."""
