@@ -29,6 +29,10 @@ DEVSTACK := .cache/devstack
 # A repository, or a file that "git bundle" has written.
 DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
+AXE := .cache/axe-core
+AXE_READY := $(AXE)/.ready
+AXE_FILE := axe-core-4.14.1.tgz
+AXE_SHA1 := 14d8a6f3f085afd126b8b5ca1e42e50e17fb1d99
 DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
 PYTHONS := 3.11 3.12 3.13
@@ -37,7 +41,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs browser attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -46,6 +50,7 @@ help:
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make test-docs  follow the first steps and the tutorials, and compare what they show"
+	@echo "make browser   open the pages of a catalogue in Chromium, and check them"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
 	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
@@ -137,6 +142,14 @@ $(TEMPEST)/ours/.ready: constraints.txt requirements.txt setup.cfg
 	@.ci/environment $(PYTHON) $(TEMPEST)/ours -c constraints.txt PyMySQL -e '.[engine]'
 	@touch $@
 
+$(AXE_READY):
+	@echo "Fetching axe-core, once."
+	@mkdir -p $(AXE)
+	@cd $(AXE) && npm pack --silent axe-core@4.14.1 > /dev/null
+	@echo "$(AXE_SHA1)  $(AXE)/$(AXE_FILE)" | sha1sum --check --quiet
+	@tar -xzf $(AXE)/$(AXE_FILE) -C $(AXE)
+	@touch $@
+
 # DevStack, which is in no package index. Only "make devstack" needs it.
 $(DEVSTACK):
 	@echo "Fetching DevStack from $(DEVSTACK_SOURCE), once."
@@ -168,6 +181,10 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 test-docs: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(BIN)/python -m pytest -n 2 tests/pages
+
+# A browser, and axe-core from npm, of which the version and the digest are here.
+browser: $(READY) $(CORE_READY) $(AXE_READY)
+	$(BIN)/python -m pytest tests/browser
 
 # In one process, since an attack's processor time is compared with that of an honest deployment.
 attacks: $(READY) $(CORE_READY)

@@ -28,6 +28,7 @@ SWIFT = CACHE / "swift" / "bin"
 GLANCE = pathlib.Path(os.environ.get("GLANCE_BIN") or CACHE / "glance" / "bin")
 DASHBOARD = CACHE / "dashboard" / "bin"
 DEVSTACK = CACHE / "devstack"
+AXE = CACHE / "axe-core" / "package" / "axe.min.js"
 
 # Of the databases that every server has.
 _MARIADB = "mysql+pymysql://root@127.0.0.1/mysql"
@@ -75,6 +76,13 @@ def devstack() -> pathlib.Path:
     if not (DEVSTACK / "stack.sh").is_file():
         _fail(f"DevStack is not in {DEVSTACK}: run 'make devstack'")
     return DEVSTACK
+
+
+def axe() -> pathlib.Path:
+    """Return the script of axe-core, which checks pages."""
+    if not AXE.is_file():
+        _fail(f"axe-core is not in {AXE}: run 'make browser'")
+    return AXE
 
 
 def program(name: str, package: str) -> str:

@@ -112,8 +112,10 @@ def _draw(title: str, boxes: Mapping[str, Box], lines: Sequence[Line], style: st
     arrows = [Arrow(line.start, line.end, _label_size(line.label)) for line in lines]
     layout = layers.arrange({key: _box_size(box) for key, box in boxes.items()}, arrows)
     width, height = map(round, layout.size)
+    # The parts of an image cannot be links.
+    role = "group" if any(box.link for box in boxes.values()) else "img"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="{role}" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>{escape(title)}</title>{style}",
         f'<rect class="paper" width="{width}" height="{height}"/>',

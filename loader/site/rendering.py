@@ -40,6 +40,8 @@ FIRST_PAGE = paths.INDEX
 # Files of a package beside its pages.
 _DATA = "data.json"
 _WORDS = "words.json"
+# The style sheet, which gets the rules of pictures as well.
+_STYLE = "style.css"
 # What a service says about a release, if it says anything.
 _LISTED = {"categories": [], "created_at": "", "tags": [], "visibility": "", "yanked": ""}
 
@@ -288,9 +290,9 @@ class _Rendering:
         _write(self._new, [pages.render_index(self._site, listed, unreadable)])
         _write(self._new, search.scripts(indexes))
         static = importlib.resources.files("loader.site") / "static"
-        style = (static / "style.css").read_text() + pictures.STYLE
-        script = (static / "search.js").read_text()
-        _write(self._new, [("static/style.css", style), ("static/search.js", script)])
+        for file in static.iterdir():
+            style = pictures.STYLE if file.name == _STYLE else ""
+            _write(self._new, [(f"static/{file.name}", file.read_text() + style)])
 
 
 def _related(
