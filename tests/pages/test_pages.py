@@ -9,6 +9,7 @@ guide to install a service, has a test of its own, which takes the commands from
 import contextlib
 import os
 import pathlib
+import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -26,6 +27,11 @@ FIRST_STEPS = SOURCE / "start" / "first-steps.rst"
 _ALONE = ("start/first-steps", "tutorials/release")
 _AFTER_FIRST_STEPS = ("tutorials/two-majors", "tutorials/conflict", "tutorials/closed-site")
 _IN_A_CLOUD = ("tutorials/first-package", "tutorials/moving")
+_GUIDES_ALONE = ("guides/authors/testing", "guides/authors/server")
+_GUIDES_AFTER_FIRST_STEPS = ("guides/authors/authoring", "guides/authors/lockfiles")
+
+# Somebody who follows a guide has the commands installed.
+_INSTALLED = {"PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @contextlib.contextmanager
@@ -66,6 +72,17 @@ def clouds_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Pa
         yield file
 
 
+def _guide(path: pathlib.Path) -> list[page.Block]:
+    """Return the commands of a guide, and its files. What else it shows is an excerpt."""
+    return [block for block in page.blocks(path) if block.caption or block.language == "console"]
+
+
+def _follow_first_steps(reader: Reader) -> None:
+    # The first step, the demo, leaves nothing but the environment, which is there.
+    steps = page.blocks(FIRST_STEPS, "2. Start a service", "4. See which versions fit together")
+    reader.follow(FIRST_STEPS, steps)
+
+
 @pytest.mark.parametrize("name", _ALONE)
 def test_a_page_holds(tmp_path: pathlib.Path, name: str) -> None:
     path = SOURCE / f"{name}.rst"
@@ -76,11 +93,24 @@ def test_a_page_holds(tmp_path: pathlib.Path, name: str) -> None:
 @pytest.mark.parametrize("name", _AFTER_FIRST_STEPS)
 def test_a_page_holds_after_the_first_steps(tmp_path: pathlib.Path, name: str) -> None:
     path = SOURCE / f"{name}.rst"
-    # Its first step, the demo, leaves nothing but the environment, which is there.
-    steps = page.blocks(FIRST_STEPS, "2. Start a service", "4. See which versions fit together")
     with _reading(tmp_path, {}) as reader:
-        reader.follow(FIRST_STEPS, steps)
+        _follow_first_steps(reader)
         reader.follow(path, page.blocks(path))
+
+
+@pytest.mark.parametrize("name", _GUIDES_ALONE)
+def test_a_guide_holds(tmp_path: pathlib.Path, name: str) -> None:
+    path = SOURCE / f"{name}.rst"
+    with _reading(tmp_path, _INSTALLED) as reader:
+        reader.follow(path, _guide(path))
+
+
+@pytest.mark.parametrize("name", _GUIDES_AFTER_FIRST_STEPS)
+def test_a_guide_holds_after_the_first_steps(tmp_path: pathlib.Path, name: str) -> None:
+    path = SOURCE / f"{name}.rst"
+    with _reading(tmp_path, {}) as reader:
+        _follow_first_steps(reader)
+        reader.follow(path, _guide(path))
 
 
 @pytest.mark.timeout(400)
