@@ -49,7 +49,7 @@ help:
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
-	@echo "make test-docs  follow the first steps and the tutorials, and compare what they show"
+	@echo "make test-docs  follow the first steps, the tutorials and the guides, and compare what they show"
 	@echo "make browser   open the pages of a catalogue in Chromium, and check them"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
@@ -178,9 +178,9 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 	$(PYTEST) tests/integration -m 'services and not attacks'
 	$(MAKE) attacks
 
-test-docs: $(READY) $(CORE_READY) $(SWIFT_READY)
-	$(BIN)/python -m tests.prerequisites
-	$(BIN)/python -m pytest -n 2 tests/pages
+# The guides for operators are one long test, so the other tests go to whichever process is free.
+test-docs: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/pages
 
 # A browser, and axe-core from npm, of which the version and the digest are here.
 browser: $(READY) $(CORE_READY) $(AXE_READY)
@@ -222,6 +222,7 @@ style: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings tests/unit/package/archives/make.sh \
+	    tests/pages/programs/* \
 	    $(addprefix tests/functional/devstack/,stack.sh */devstack/* programs/*)
 
 # The options of Glare's part and the help of the commands are in the documentation.

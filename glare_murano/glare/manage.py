@@ -32,6 +32,10 @@ from glare_murano.service.package_locks import PackageLocks
 
 LOG = logging.getLogger(__name__)
 
+# glance_store logs the stores that are not installed, and the options of Glare that are deprecated.
+# Neither concerns whoever deletes something.
+_LOG_LEVELS = ("oslo_config=ERROR", "stevedore=CRITICAL")
+
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _AGE = re.compile(rf"([0-9]{{1,5}})([{''.join(_UNITS)}])")
 
@@ -150,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _configure(files: Sequence[str]) -> None:
     logging.register_options(cfg.CONF)
+    logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_LOG_LEVELS])
     glare_config.parse_args(args=[f"--config-file={file}" for file in files])
     logging.setup(cfg.CONF, "glare")
     registry.ArtifactRegistry.register_all_artifacts()

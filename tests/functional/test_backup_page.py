@@ -4,22 +4,12 @@
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
-from tests import packages, processes
-from tests.functional import sites
+from tests import packages
+from tests.functional import page_scripts, sites
 from tests.functional.openstack_command import OpenStack
-
-PAGE = processes.ROOT / "doc" / "source" / "guides" / "operators" / "backup.rst"
-
-
-def _check() -> str:
-    """Return the commands of the page that save every release."""
-    found = re.findall(r"^\.\. code-block:: sh\n\n((?:    .*\n)+)", PAGE.read_text(), re.M)
-    (script,) = (block for block in found if "xargs" in block)
-    return script
 
 
 def _run(openstack: OpenStack, folder: pathlib.Path) -> "subprocess.CompletedProcess[str]":
@@ -27,7 +17,7 @@ def _run(openstack: OpenStack, folder: pathlib.Path) -> "subprocess.CompletedPro
     path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, **openstack.environment, "PATH": path, "NO_PROXY": "127.0.0.1"}
     return subprocess.run(
-        ["bash", "-c", _check()],
+        ["bash", "-c", page_scripts.backup_check()],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -49,7 +49,7 @@ CLASSES = dict(_classes())
 
 def _examples(text: str) -> list[list[str]]:
     """The arguments of all examples in a text, from ``murano`` on."""
-    found = _EXAMPLE.findall(re.sub(r"\\\n\s*", "", text))
+    found = _EXAMPLE.findall(re.sub(r"\\\n\s*(?:> *)?", "", text))
     return [shlex.split(re.split(" (?:>|>>|<|[|]) ", example)[0]) for example in found]
 
 

@@ -20,12 +20,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[installation
 
 
 def test_the_page_shows_the_files_that_it_installs_and_starts() -> None:
-    (command,) = re.findall(
-        "^install -m 0640 -g glare (.*) /etc/glare$", installation.blocks("sh"), re.M
+    (names,) = re.findall(
+        r"^\$ install -m 0640 -g glare /opt/glare/etc/glare-murano/{(.*)} /etc/glare$",
+        installation.blocks("console"),
+        re.M,
     )
 
     assert installation.shown() == {
-        **{f"/etc/glare/{name}": installation.ETC / name for name in command.split()},
+        **{f"/etc/glare/{name}": installation.ETC / name for name in names.split(",")},
         installation.SERVICE.name: installation.SERVICE,
     }
 

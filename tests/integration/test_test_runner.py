@@ -21,8 +21,6 @@ from loader.errors import CatalogError
 from tests import packages, processes
 from tests.integration import publish, tasks
 
-_DOCUMENTATION = processes.ROOT / "doc" / "source" / "guides" / "authors" / "testing.rst"
-
 _FIXTURE = """\
 Namespaces: {{test: io.murano.test, app: {0}.app, lib: {0}}}
 Name: {0}.{1}
@@ -121,21 +119,6 @@ def write(name: str, tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
         return packages.write(tmp_path / "packages" / f"{name}{suffix}-{version}", content)
 
     return write_package
-
-
-def test_the_tests_of_the_documentation_run_as_it_says(tmp_path: pathlib.Path) -> None:
-    page = _DOCUMENTATION.read_text()
-    (command,) = re.findall(r"\$ murano-glare-test-runner (.*)", page)
-
-    ended = run(tmp_path, *command.split())
-
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stderr == ""
-    results = re.findall(r"^ *(\S+ \.\.\. \w+)$", page, re.M)
-    *printed, _, summary = ended.stdout.splitlines()
-    assert len(results) == 7
-    assert printed == results
-    assert summary.startswith("org.example.apps.tests 1.0.0: 7 passed, 0 failed in ")
 
 
 @pytest.mark.parametrize("package_type", ["Application", "Library"])

@@ -9,6 +9,7 @@ A code block is one of these:
 - A block of any language with ``:caption:`` is a file of that name.
 - ``text`` has some lines of the output of the command before.
 - ``none`` is a drawing, such as a tree of directories.
+- ``sh`` is a script that a test of its own takes from the page.
 
 A comment directly before a block says what differs: ``.. fails``, if the last command of the block
 must fail; ``.. in background``, if its command goes on; ``.. not run: REASON``.
