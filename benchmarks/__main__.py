@@ -19,6 +19,7 @@ from benchmarks import (
     loading,
     murano_listing,
     package,
+    pages,
     planning,
     scaling,
     uploads,
@@ -38,6 +39,7 @@ BENCHMARKS = (
     *scaling.BENCHMARKS,
     *commands.BENCHMARKS,
     *murano_listing.BENCHMARKS,
+    *pages.BENCHMARKS,
 )
 REPORT = pathlib.Path("build", "bench.json")
 

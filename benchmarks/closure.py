@@ -12,6 +12,7 @@ import functools
 import io
 import pathlib
 import random
+from typing import Any
 
 from benchmarks.package import CORE_LIBRARY
 from glare_murano.package import Archive, read_manifest
@@ -132,22 +133,29 @@ def _name(number: int) -> str:
 def _package(number: int) -> bytes:
     fqn = _name(number)
     required = (child for child in (2 * number + 1, 2 * number + 2) if child < SIZE - 1)
+    requirements = {_name(child): RANGE for child in required}
+    return packages.zipped(files(fqn, random.Random(number), Require=requirements))
+
+
+def files(fqn: str, dice: random.Random, **keys: Any) -> dict[str, bytes]:
+    """Return the files of a package that is as large as real ones.
+
+    :param dice: makes the content of its resources.
+    :param keys: keys of the manifest.
+    """
     manifest = packages.manifest(
         fqn,
         Type="Application",
-        Require={_name(child): RANGE for child in required},
         Classes={f"{fqn}.{name}": f"{name}.yaml" for name in _CLASSES},
+        **keys,
     )
-    dice = random.Random(number)
-    return packages.zipped(
-        {
-            **packages.files(manifest),
-            **{f"Classes/{name}.yaml": _class(fqn, name) for name in _CLASSES},
-            **{f"Resources/scripts/step{step}.sh": _script(dice) for step in range(_SCRIPTS)},
-            "UI/ui.yaml": _form(fqn),
-            f"Resources/{_RESOURCE}": dice.randbytes(_PACKED_SIZE),
-        }
-    )
+    return {
+        **packages.files(manifest),
+        **{f"Classes/{name}.yaml": _class(fqn, name) for name in _CLASSES},
+        **{f"Resources/scripts/step{step}.sh": _script(dice) for step in range(_SCRIPTS)},
+        "UI/ui.yaml": _form(fqn),
+        f"Resources/{_RESOURCE}": dice.randbytes(_PACKED_SIZE),
+    }
 
 
 def _class(fqn: str, name: str) -> bytes:

@@ -39,7 +39,10 @@ from loader.catalogs.repository import Repository
 from loader.engine import adapter, patches
 from loader.publishing import publication
 from loader.publishing.target import Target
+from loader.site import rendering, sources
 
+# The directory "build" is for what "make clean" removes.
+PAGES = pathlib.Path(__file__).parents[1] / "build" / "catalogue"
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LIBRARY = "org.example.db"
@@ -327,6 +330,12 @@ def run(server: Callable[[pathlib.Path], Server], description: str) -> int:
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("core_library", type=pathlib.Path, help="Murano's directory 'meta'")
+    parser.add_argument(
+        "--pages",
+        type=pathlib.Path,
+        default=PAGES,
+        help="directory for pages about the packages (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
@@ -336,10 +345,12 @@ def run(server: Callable[[pathlib.Path], Server], description: str) -> int:
             end_on_signals(made, work)
             with made as catalogue:
                 demonstrate(arguments.core_library, work, catalogue)
+                page = write_pages(arguments.pages, catalogue)
     except (DemoError, GlareMuranoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(f"\nThe demo took {time.monotonic() - start:.1f} seconds.")
+    print(f"Open the pages about the packages in a browser: {page.as_uri()}")
     return 0
 
 
@@ -398,6 +409,15 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, catalogue: Catal
 
     print()
     steps.print_table()
+
+
+def write_pages(folder: pathlib.Path, catalogue: Catalogue) -> pathlib.Path:
+    """Write pages about all packages, and return the path of the first page."""
+    repository = catalogue.repository
+    title = f"the packages of the demo in {catalogue.title}"
+    source = sources.Service(repository, repository.project(), title)
+    rendering.render(source, folder)
+    return folder / rendering.FIRST_PAGE
 
 
 def _deploy(environment: Environment) -> str:

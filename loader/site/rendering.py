@@ -10,8 +10,11 @@ same.
 
 import concurrent.futures
 import contextlib
+import ctypes
 import dataclasses
 import datetime
+import errno
+import fcntl
 import fnmatch
 import hashlib
 import importlib.resources
@@ -37,17 +40,31 @@ STATE = "catalogue.json"
 # So many packages are rendered without other processes.
 _FEW = 10
 FIRST_PAGE = paths.INDEX
+# Of renameat2, which Python does not have: relative paths begin here, and both names stay.
+_HERE = -100
+_RENAME_EXCHANGE = 2
 # Files of a package beside its pages.
 _DATA = "data.json"
 _WORDS = "words.json"
 # The style sheet, which gets the rules of pictures as well.
 _STYLE = "style.css"
 # What a service says about a release, if it says anything.
-_LISTED = {"categories": [], "created_at": "", "tags": [], "visibility": "", "yanked": ""}
+_LISTED = {
+    "categories": [],
+    "created_at": "",
+    "findings": [],
+    "tags": [],
+    "visibility": "",
+    "yanked": "",
+}
 
 
 class ForeignFiles(errors.LoaderError):
     """The target has files that are not from a catalogue, so it is not replaced."""
+
+
+class BusyTarget(errors.LoaderError):
+    """Another process is rendering into the target."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,19 +98,16 @@ def render(
     :param progress: a function that is called with a verb for the step, the number of packages that
         are done, and the number of all.
     :raises ForeignFiles: if the directory has other files.
+    :raises BusyTarget: if another process is rendering into the directory.
     :raises NotFound: if no package has one of the names.
     :raises CatalogError: if the source cannot be read.
     :raises OSError: if a file cannot be written.
     """
     target = target.absolute()
-    before = _State.of(target)
-    new = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    new.mkdir(parents=True)
-    try:
+    with _beside(target) as new:
+        before = _State.of(target)
         report = _Rendering(source, before, target, new, progress).run(names)
         _exchange(new, target)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
     return report
 
 
@@ -412,19 +426,71 @@ def _link(old: pathlib.Path, new: pathlib.Path) -> None:
         shutil.copy2(old, new)
 
 
+@contextlib.contextmanager
+def _beside(target: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Make a directory beside the target, and remove it after the block.
+
+    Directories of renderings that were killed are removed as well.
+    """
+    parent = target.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        with _locked(parent):
+            for other in parent.glob(f".{target.name}.{'?' * 32}"):
+                with _abandoned(other, target):
+                    shutil.rmtree(other)
+            new = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            new.mkdir()
+            stack.callback(shutil.rmtree, new, ignore_errors=True)
+            stack.enter_context(_locked(new))
+        yield new
+
+
+@contextlib.contextmanager
+def _abandoned(folder: pathlib.Path, target: pathlib.Path) -> Iterator[None]:
+    """Lock the directory of a rendering that was killed.
+
+    :raises BusyTarget: if the rendering goes on.
+    """
+    try:
+        with _locked(folder, fcntl.LOCK_NB):
+            yield
+    except BlockingIOError as error:
+        raise BusyTarget(
+            f"another process is rendering {target}; try again when it has ended"
+        ) from error
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path, flag: int = 0) -> Iterator[None]:
+    """Lock a directory for one process.
+
+    :param flag: ``fcntl.LOCK_NB`` to raise BlockingIOError instead of waiting.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | flag)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _exchange(new: pathlib.Path, target: pathlib.Path) -> None:
-    """Put the new directory in the place of the old one, and remove the old one."""
+    """Put the new directory in the place of the old one, which gets the name of the new one."""
     if not target.exists():
         new.rename(target)
         return
-    old = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    target.rename(old)
-    try:
+    exchange = ctypes.CDLL(None, use_errno=True).renameat2
+    done = exchange(_HERE, os.fsencode(new), _HERE, os.fsencode(target), _RENAME_EXCHANGE)
+    if done != 0:
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number), str(target))
+        # This file system cannot exchange two names at once.
+        old = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        target.rename(old)
         new.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)
+        old.rename(new)
 
 
 def _folder(fqn: str) -> str:

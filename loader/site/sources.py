@@ -12,7 +12,7 @@ import hashlib
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from glare_murano.package import Archive, GlareMuranoError, InvalidPackage, read_manifest
@@ -39,7 +39,7 @@ class Entry:
     stamp: str
     place: str
     download: str = ""
-    listed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    listed: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

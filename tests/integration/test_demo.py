@@ -34,10 +34,14 @@ def _transcript(printed: list[str]) -> bool:
     ["examples.demo", pytest.param("examples.demo_glance", marks=pytest.mark.services)],
 )
 def test_the_demo_shows_what_the_whole_is_for(
-    core_library: pathlib.Path, tmp_path: pathlib.Path, program: str
+    core_library: pathlib.Path,
+    tmp_path: pathlib.Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    program: str,
 ) -> None:
+    pages = tmp_path_factory.mktemp("pages")
     finished = subprocess.run(
-        [*COMMAND, program, core_library],
+        [*COMMAND, program, core_library, "--pages", pages],
         capture_output=True,
         text=True,
         timeout=120,
@@ -54,6 +58,9 @@ def test_the_demo_shows_what_the_whole_is_for(
     ):
         assert re.search(line, finished.stdout), line
     assert list(tmp_path.iterdir()) == []
+    page = (pages / "index.html").as_uri()
+    assert finished.stdout.endswith(f"Open the pages about the packages in a browser: {page}\n")
+    assert "org.example.wiki" in (pages / "index.html").read_text()
 
     if program == "examples.demo":
         assert _transcript(finished.stdout.splitlines())

@@ -45,8 +45,10 @@ def reading(
 
 
 def _names_of_servers(folder: pathlib.Path) -> dict[str, str]:
-    port, second = processes.free_port(), processes.free_port()
+    port, second, third = (processes.free_port() for _ in range(3))
     return {
+        "--port 8000": f"--port {third}",
+        "127.0.0.1:8000": f"127.0.0.1:{third}",
         "--state-dir /tmp/glare": f"--state-dir {folder}/glare --port {port}",
         "/tmp/glare": f"{folder}/glare",
         "/tmp/site": f"{folder}/site",

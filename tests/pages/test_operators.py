@@ -24,6 +24,7 @@ _IN_A_CLOUD = (
     "tenants",
     "operating-engine",
     "monitoring",
+    "pages",
     "upgrade-checks",
     "sweep",
     "backup",

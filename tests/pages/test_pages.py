@@ -22,7 +22,7 @@ FIRST_STEPS = clone.SOURCE / "start" / "first-steps.rst"
 _ALONE = ("start/first-steps", "tutorials/release")
 _AFTER_FIRST_STEPS = ("tutorials/two-majors", "tutorials/conflict", "tutorials/closed-site")
 _IN_A_CLOUD = ("tutorials/first-package", "tutorials/moving")
-_GUIDES_ALONE = ("guides/authors/testing", "guides/authors/server")
+_GUIDES_ALONE = ("guides/authors/testing", "guides/authors/preview", "guides/authors/server")
 _GUIDES_AFTER_FIRST_STEPS = ("guides/authors/authoring", "guides/authors/lockfiles")
 
 FOLLOWED = (

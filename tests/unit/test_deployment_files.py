@@ -17,7 +17,9 @@ from glare_murano.glance import configuration
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PAGES = ROOT / "doc" / "source" / "guides" / "operators"
-KOLLA, ANSIBLE, UWSGI = (EXAMPLES / name for name in ("kolla", "openstack-ansible", "uwsgi"))
+KOLLA, ANSIBLE, UWSGI, TIMER = (
+    EXAMPLES / name for name in ("kolla", "openstack-ansible", "uwsgi", "pages")
+)
 VARIABLES = ANSIBLE / "user_variables_glare_murano.yml"
 # Where the files of this project are, in the environment of a deployment tool.
 FILES = re.compile(r"(?:/var/lib/kolla/venv|\{\{ glance_bin \| dirname \}\})/etc/glare-murano/(.*)")
@@ -73,8 +75,8 @@ def test_every_file_is_shown_on_a_page() -> None:
         for page in PAGES.glob("*.rst")
         for path in re.findall(r"^ *\.\. literalinclude:: (\S+)$", page.read_text(), re.M)
     }
-    files = {path for folder in (KOLLA, ANSIBLE, UWSGI) for path in folder.iterdir()}
-    assert len(files) == 8
+    files = {path for folder in (KOLLA, ANSIBLE, UWSGI, TIMER) for path in folder.iterdir()}
+    assert len(files) == 10
     assert files <= shown
 
 

@@ -2,6 +2,7 @@
 
 """A catalogue of pages, rendered from directories."""
 
+import concurrent.futures
 import html.parser
 import json
 import pathlib
@@ -219,6 +220,33 @@ def test_an_interrupted_rendering_leaves_the_old_pages_whole(
     with pytest.raises(KeyboardInterrupt):
         _render(folder, target)
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"packages", "site"}
+
+
+def test_what_a_killed_rendering_has_left_is_removed(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / f".site.{'0' * 32}" / "packages").mkdir(parents=True)
+    (tmp_path / ".site.other").mkdir()
+    _render(folder, tmp_path / "site")
+    assert {path.name for path in tmp_path.iterdir()} == {".site.other", "packages", "site"}
+
+
+def test_of_two_renderings_at_once_one_is_refused(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    target = tmp_path / "site"
+
+    def render(_: int) -> bool:
+        try:
+            return _render(folder, target).packages == 3
+        except rendering.BusyTarget:
+            return False
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        done = [*pool.map(render, range(12))]
+    assert {*done} == {True, False}
+    assert (target / paths.package("org.db")).is_file()
     assert {path.name for path in tmp_path.iterdir()} == {"packages", "site"}
 
 

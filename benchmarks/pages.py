@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The time and the memory for the pages of a large catalogue."""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from benchmarks import closure
+from benchmarks.measure import Figure, scratch
+from tests import packages
+
+_PACKAGES = 2000
+_FEW = 200
+_VERSIONS = 5
+_MIB = 1024**2
+
+
+def large_catalogue() -> Iterator[Figure]:
+    """Render 10,000 releases, and then once more after one new release."""
+    small, large = (_catalogue(number) for number in (_FEW, _PACKAGES))
+    target = scratch() / "pages"
+    first = _render(large, target)
+    yield Figure("pages of 10,000 releases", first["seconds"], "s", 300)
+    few = _render(small, scratch() / "pages")
+    yield Figure(
+        "memory for pages, 10,000 releases / 1,000", first["memory"] / few["memory"], "times", 3
+    )
+    yield Figure("memory of a process that reads", first["workers"] / _MIB, "MiB", 200)
+    _write(large, 0, _VERSIONS)
+    again = _render(large, target)
+    yield Figure("pages after one more release / all", again["seconds"] / first["seconds"], "", 0.3)
+    # The package, and the one that it requires: its requirement has a new dependent.
+    yield Figure("packages with new pages after one more release", again["written"], "", 3)
+
+
+def _catalogue(number: int) -> pathlib.Path:
+    folder = scratch() / "packages"
+    folder.mkdir()
+    for package in range(number):
+        for version in range(_VERSIONS):
+            _write(folder, package, version)
+    return folder
+
+
+def _write(folder: pathlib.Path, number: int, version: int) -> None:
+    """Write a release; each package requires up to two of the ten before it."""
+    fqn = f"org.bench.Package{number}"
+    dice = random.Random(f"{number} {version}")
+    required = dice.sample(range(max(0, number - 10), number), min(number, 2))
+    content = closure.files(
+        fqn,
+        dice,
+        Version=f"1.{version}.0",
+        Require={f"org.bench.Package{each}": "1" for each in required},
+    )
+    (folder / f"{number}.{version}.zip").write_bytes(packages.zipped(content))
+
+
+def _render(folder: pathlib.Path, target: pathlib.Path) -> dict[str, float]:
+    """Render in a process of its own; see ``pages_process``."""
+    command = [sys.executable, "-m", "benchmarks.pages_process", str(folder), str(target)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+BENCHMARKS = (large_catalogue,)
