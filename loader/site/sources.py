@@ -8,8 +8,6 @@ of a service, public packages and those of the caller's project.
 
 import contextlib
 import dataclasses
-import hashlib
-import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -161,24 +159,12 @@ def _of_bundle(place: str) -> Iterator[Entry | Unreadable]:
 def _of_path(path: pathlib.Path, download: str) -> Entry | Unreadable:
     """Read the name and the version of a package in a file or a directory."""
     try:
-        stamp = _stamp(path)
+        # This refuses links and devices, which nothing may read.
         with Archive.open(path) as archive:
             manifest = read_manifest(archive)
+        stamp = fs.digest(path) if path.is_file() else local_packages.repacked_digest(path)
     except InvalidPackage as error:
         return Unreadable(str(path), [str(problem) for problem in error.problems])
     except (OSError, GlareMuranoError) as error:
         return Unreadable(str(path), [str(error)])
     return Entry(manifest.fqn, str(manifest.version), stamp, str(path), download)
-
-
-def _stamp(path: pathlib.Path) -> str:
-    """Return the digest of an archive; for a directory, one of its files."""
-    if path.is_file():
-        return fs.digest(path)
-    digest = hashlib.sha256()
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        for name in sorted(names):
-            file = pathlib.Path(folder, name)
-            digest.update(f"{file.relative_to(path)}\0{fs.digest(file)}\0".encode())
-    return digest.hexdigest()

@@ -274,6 +274,16 @@ def test_what_cannot_be_read_is_shown_with_its_reason(
     assert "broken.zip" in (tmp_path / "site" / "index.html").read_text()
 
 
+def test_a_link_in_a_package_is_not_read(tmp_path: pathlib.Path) -> None:
+    package = tmp_path / "packages" / "org.db"
+    packages.write(package, packages.files(packages.manifest("org.db")))
+    (package / "endless").symlink_to("/dev/zero")
+    report = _render(package.parent, tmp_path / "site")
+    (place, problems) = report.unreadable[0]
+    assert place == str(package)
+    assert "endless" in problems[0]
+
+
 def test_texts_of_packages_are_inert(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "packages"
     place.mkdir()
