@@ -321,3 +321,63 @@ def test_a_missing_directory_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         _render(tmp_path / "none", tmp_path / "site")
     assert not (tmp_path / "site").exists()
+
+
+TEMPLATE = b"""heat_template_version: 2016-10-14
+parameters:
+  flavor:
+    type: string
+    label: The flavor
+    default: m1.small
+resources: {}
+outputs:
+  address:
+    description: Where it listens
+    value: none
+"""
+
+
+def test_a_heat_template_has_its_parameters_and_outputs(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    manifest = packages.manifest(
+        "org.heat", Format="Heat.HOT/1.0", Type="Application", Classes=None
+    )
+    files = {**packages.files(manifest), "template.yaml": TEMPLATE}
+    (place / "heat.zip").write_bytes(packages.zipped(files))
+    assert _render(place, tmp_path / "site").unreadable == []
+    text = (tmp_path / "site" / paths.release("org.heat", "1.0.0")).read_text()
+    for shown in ("The flavor", "m1.small", "address", "Where it listens"):
+        assert shown in text
+
+
+def test_a_form_has_its_steps_and_fields(site: pathlib.Path) -> None:
+    text = (site / paths.release("org.example.wiki", "latest")).read_text()
+    assert '<h2 id="form">Form</h2>' in text
+    assert "Fields of appConfiguration" in text
+    assert "How the wiki is called." in text
+
+
+def test_titles_and_descriptions_come_from_metadata(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    files = packages.files(packages.manifest("org.db"))
+    files["Classes/Thing.yaml"] = b"""
+Namespaces:
+  =: org.db
+  m: io.murano.metadata
+Name: Thing
+Meta:
+  - m:Title: {text: A thing to keep}
+  - m:Description: {text: It keeps records.}
+Properties:
+  size:
+    Contract: $.int().notNull()
+    Meta:
+      m:Title: {text: How large}
+"""
+    (place / "db.zip").write_bytes(packages.zipped(files))
+    _render(place, tmp_path / "site")
+    text = (tmp_path / "site" / paths.class_page("org.db", "1.0.0", "org.db.Thing")).read_text()
+    for shown in ("A thing to keep", "It keeps records.", "How large", "required"):
+        assert shown in text
