@@ -32,7 +32,7 @@ def write(lists: Mapping[str, Iterable[str]]) -> str:
 def find_changed(header: str, fields: Mapping[str, Any]) -> str:
     """Return the names of the lists that have changed since the client read them.
 
-    :param header: the value of the header.
+    :param header: the value of the header ``HEADER``.
     :param fields: the present fields of the package, by name.
     :returns: the names, joined by commas for a message; empty if no list has changed.
     """

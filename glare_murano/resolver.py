@@ -490,7 +490,7 @@ _Choice = int | None
 
 
 class _RangeNode(Node):
-    """A node for a required range of a package. Its target is the release that the range takes."""
+    """A node for a required range of a package. Its target is the release chosen for the range."""
 
     def __init__(
         self, package: "_Package", spec: VersionSpec, among: frozenset[Version] | None
@@ -619,7 +619,7 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the set of the given versions, without versions that are not available."""
+        """Return the set of those given versions that are available."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]

@@ -325,10 +325,9 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
 
 
 def own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return a scope with the credentials in the configuration.
+    """Return the scope of the program's own account, with the credentials in the configuration.
 
-    The credentials are in the group ``glare``. If this group has none, those in the group
-    ``glance`` are used.
+    The group ``glare`` is read first. If it has no credentials, the group ``glance`` is read.
 
     :returns: a scope without a session if neither group has credentials.
     :raises CatalogError: if the credentials or the options of the session are invalid.

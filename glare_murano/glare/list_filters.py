@@ -64,7 +64,7 @@ class _Filter(NamedTuple):
 
     @property
     def max_rows(self) -> int:
-        """The largest number of rows that the filter adds for an artifact."""
+        """How many rows the table joined for this filter can have for one artifact, at most."""
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":

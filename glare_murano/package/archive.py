@@ -310,7 +310,7 @@ class _DirectoryArchive(Archive):
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting: a named pipe would wait for its writer."""
+    """Open a file without waiting, also a named pipe that has no writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

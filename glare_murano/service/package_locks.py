@@ -53,11 +53,9 @@ class PackageLocks(NamedTuple):
         return self.exclusive | self.shared
 
     def include(self, others: "PackageLocks") -> bool:
-        """Return whether a request that has these locks needs no further locks.
+        """Return whether these locks cover other locks; an exclusive lock covers a shared one.
 
-        An exclusive lock also serves as a shared lock.
-
-        :param others: the locks that the request needs.
+        :param others: the locks that a request needs.
         """
         return others.exclusive <= self.exclusive and others.shared <= self.ids
 

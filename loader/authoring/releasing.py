@@ -55,7 +55,7 @@ class Release:
     :param comparison: the comparison with the newest older release; None for the first release.
     :param ranges: the ranges that the release adds to requirements without a range, by FQN.
     :param archive: a ZIP file with the files of the release.
-    :param warnings: mistakes in ``dev`` that are not refused, such as unknown keys.
+    :param warnings: mistakes in the directory ``dev`` that are not refused, such as unknown keys.
     """
 
     fqn: str
@@ -196,10 +196,12 @@ def _compatible_range(version: Version) -> str:
 
 
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
-    """Return a function that finds a required package, first in the trees of other packages.
+    """Return a function that finds a required package.
+
+    It searches the trees beside that of the released package, and then calls ``requirements``.
 
     :param parent: the directory with the trees of all packages.
-    :param requirements: a function that finds other packages.
+    :param requirements: a function that finds packages elsewhere; None if there is no other place.
     """
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:

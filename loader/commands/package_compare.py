@@ -14,8 +14,9 @@ class ComparePackages(base.Lister):
     """Compare two versions of a package: list the changes, and the version that they require.
 
     Each version is a package in the cloud, or a directory or ZIP file on this host, whose path has
-    to contain a slash. The table shows the file and line of each change; those of a removal are in
-    the old version. The last line says whether the new version is enough. For example::
+    to contain a slash. The table shows the file and line of each change: in the old version for a
+    removal, else in the new version. The last line says whether the number of the new version is
+    high enough for the changes. For example::
 
         $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
     """

@@ -91,7 +91,7 @@ class Items:
     greatest: float
 
     def contract(self, index: int) -> "Contract":
-        """Return the contract of the item with an index."""
+        """Return the contract of the item at an index."""
         return self.contracts[min(index, len(self.contracts) - 1)]
 
 

@@ -76,7 +76,11 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser; outside forms, it has MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
+    """Build a parser.
+
+    A parser for classes has MuranoPL's operators ``is``, ``ns:Name`` and ``:Name``; one for forms
+    has not.
+    """
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:

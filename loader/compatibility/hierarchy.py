@@ -132,7 +132,7 @@ class Hierarchy:
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is another class, or extends it; None if this is unknown."""
+        """Return whether ``name`` is ``base`` itself or extends it; None if this is unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)

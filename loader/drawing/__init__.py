@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Drawings of graphs, such as packages that require each other, as SVG pictures.
+"""Draw graphs, such as packages that require each other, as SVG pictures.
 
 ``layers`` places the boxes, and ``pictures`` draws them. They know nothing of packages.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Places the boxes of a directed graph in layers from left to right.
+"""Place the boxes of a directed graph in layers from left to right.
 
 Each arrow leads from a layer to a later one; only an arrow that closes a cycle leads back. Boxes
 and labels do not overlap, and no arrow crosses a box. grandalf chooses the layer of each box and
@@ -19,7 +19,7 @@ _BOX_GAP = 16
 _BORDER = 16
 # The height that an arrow takes in a layer that it passes.
 _ARROW_HEIGHT = 4
-# grandalf moves the boxes so many times in both directions. More rounds change little.
+# How many times grandalf moves the boxes in both directions. More rounds change little.
 _ROUNDS = 3
 
 
@@ -84,7 +84,10 @@ class Layout(NamedTuple):
 
 
 class _View:
-    """The size of a vertex as grandalf reads it, which draws from top to bottom; and its place."""
+    """The size and the place of a vertex for grandalf.
+
+    grandalf draws from top to bottom, so width and height are exchanged.
+    """
 
     def __init__(self, size: Size) -> None:
         self.w, self.h = size.height, size.width
@@ -92,10 +95,10 @@ class _View:
 
 
 class _Layered:
-    """The layers of a part of the graph that is connected."""
+    """The layers of a connected part of the graph."""
 
     def __init__(self, part: Any, top: float) -> None:
-        """Place the part.
+        """Place the boxes and the labels of the part.
 
         :param part: a ``graph_core`` of grandalf without cycles.
         :param top: the upper border of the part in the picture.
@@ -134,7 +137,11 @@ class _Layered:
             yield from ((left, y), (right, y))
 
     def line(self, vertex: Any, *, is_start: bool) -> tuple[tuple[float, float], ...]:
-        """Return the horizontal line from a box to the end of its layer, or to the box."""
+        """Return the horizontal line between a box and a border of its layer, from left to right.
+
+        :param is_start: whether the line begins at the box, and ends at the right border of its
+            layer. If not, it begins at the left border, and ends at the box.
+        """
         left, right = self._layers[self._ranks[vertex]]
         place = self.place(vertex)
         if is_start:
@@ -189,9 +196,10 @@ def _route(layered: _Layered, label: Any, before: Any, after: Any, *, is_back: b
 
 
 def _closing(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> list[bool]:
-    """Return for each arrow whether it closes a cycle, if the graph is walked from the first box.
+    """Return for each arrow whether it closes a cycle; without such arrows, there is no cycle.
 
-    Without these arrows, the graph has no cycle.
+    The graph is walked depth-first, from the first box on. An arrow that leads to a box on the way
+    to its own start closes a cycle.
     """
     leaving: dict[str, list[int]] = {key: [] for key in boxes}
     for number, arrow in enumerate(arrows):
@@ -199,7 +207,7 @@ def _closing(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> list[bool]:
     is_back = [False] * len(arrows)
     done: set[str] = set()
     for first in boxes:
-        # The boxes on the way to the current one, each with its arrows that were not walked yet.
+        # The boxes on the way to the current one, each with its arrows that are still to be walked.
         way = {} if first in done else {first: iter(leaving[first])}
         while way:
             key, rest = next(reversed(way.items()))

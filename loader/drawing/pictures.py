@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draws boxes and arrows as an SVG picture, for light and dark pages.
+"""Draw boxes and arrows as an SVG picture, for light and dark pages.
 
-Everything that a color shows, a text or the form of a line shows too. All texts are escaped. Their
-widths are known, since the font is monospaced and each text has its ``textLength``.
+No information is in a color alone: a text or the form of a line has it as well. All texts are
+escaped. Their widths are known, since the font is monospaced and each text has its ``textLength``.
 """
 
 import itertools
@@ -20,7 +20,7 @@ _TITLE, _TEXT, _LABEL = 13, 11, 11
 _CHARACTER = 0.6
 _LINE_HEIGHT = 17
 _PADDING = 9
-# Between the texts of a box and its border, if it has two borders.
+# The distance between the two borders of a box, if it has two.
 _SECOND_BORDER = 3
 
 _LIGHT = {

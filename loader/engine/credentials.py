@@ -83,7 +83,7 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
     def __init__(self, trust: identity.BaseIdentityPlugin, project_id: str | None) -> None:
         """Make the plug-in; no request is sent.
 
-        :param trust: the credentials that Murano has made for the trust.
+        :param trust: Murano's credentials, which get tokens for the trust.
         :param project_id: the project that owns the environment.
         """
         super().__init__(trust.auth_url)

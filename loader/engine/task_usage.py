@@ -214,7 +214,7 @@ def select(
 
 
 class _Block:
-    """The green threads of one call of ``select``."""
+    """The green threads that one call of ``select`` runs."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function

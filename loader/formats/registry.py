@@ -21,7 +21,7 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package from a plug-in that extends Murano's own class, instead of ``Package``.
+    """A package whose plug-in extends the package class of Murano, and not our ``Package``.
 
     This object wraps the plug-in's package, and adds the attributes that Murano's class lacks. All
     other attributes are those of the plug-in's package.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make the client for packages in Glare or Glance that a request to murano-api needs."""
+"""Make a client for packages in Glare or Glance, with the token of a request to murano-api."""
 
 import copy
 from typing import Any

@@ -261,7 +261,7 @@ class _Requirements:
         ]
 
     def unsatisfied(self, entry: Migration) -> dict[str, str]:
-        """Return a problem for each requirement that nothing satisfies, by FQN."""
+        """Return for each unsatisfied requirement: FQN of the required package -> message."""
         visibility = entry.package.visibility
         return {
             fqn: _problem(fqn, spec, self._migrated.get(fqn, ()))

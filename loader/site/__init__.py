@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A catalogue of packages as static pages, which need no server.
+"""Render a catalogue of packages as static pages, which need no server.
 
-``sources`` finds the packages, ``documents`` reads each one, ``relations`` finds what they have to
-do with each other, ``pages`` and ``search`` write what a browser shows, and ``rendering`` puts all
-of it into a directory. Everything that comes from a package is text here: no code of a package
-runs.
+``sources`` finds the packages, and ``documents`` reads each one. ``relations`` finds which packages
+require each other, and which classes extend each other. ``pages`` and ``search`` make the files for
+a browser, and ``rendering`` writes all of them into a directory. No code of a package runs.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the pages of a release show, read from its archive.
+"""Read from an archive what the pages of a release show.
 
-A document is JSON, since it is kept beside the pages: the next rendering reads no archive again
-that has not changed. No code of the package runs.
+The result is called a document here. It is JSON, and is kept beside the pages, so that the next
+rendering reads only the archives that have changed. No code of the package runs.
 """
 
 import pathlib
@@ -36,7 +36,7 @@ Document = dict[str, Any]
 _HEAT = "Heat.HOT"
 # The metadata classes of the core library with texts for users -> the key in a document.
 _TEXTS = {"io.murano.metadata.Title": "title", "io.murano.metadata.Description": "description"}
-# A document has at most so many changes of a release.
+# The largest number of changes in a document.
 _MAX_CHANGES = 200
 
 
@@ -44,8 +44,8 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
     """Read a release.
 
     :param path: its archive, or its directory.
-    :param logo: the file into which its logo is written, with another suffix.
-    :returns: the document; one with the key ``problems`` if the package breaks rules.
+    :param logo: the path for its logo, without the suffix of the format.
+    :returns: the document. If the package cannot be read, it has only the key ``problems``.
     """
     try:
         with Archive.open(path) as archive:
@@ -69,7 +69,7 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
 
 
 def changes(old: pathlib.Path, new: pathlib.Path) -> Document:
-    """Return what has changed between two releases of a package, by the guard's verdict."""
+    """Return the changes between two releases of a package, and the guard's verdict on them."""
     try:
         found = compare(old, new)
     except (GlareMuranoError, OSError) as error:
@@ -164,7 +164,6 @@ def _method(method: Method) -> Document:
         "usage": method.usage,
         "public": method.is_public,
         "arguments": [_declaration(one) for one in method.arguments],
-        "line": method.place.line,
         **_texts(method.metadata),
     }
 
@@ -178,7 +177,6 @@ def _declaration(one: Declaration) -> Document:
         "classes": _types(written, one),
         "default": None if is_null(one.default) or one.default is None else flow(one.default),
         "required": must_be_given(one),
-        "line": one.place.line,
         **_texts(one.metadata),
     }
 

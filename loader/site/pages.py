@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pages of a package, from its documents and its relations.
+"""Make the HTML pages of a package from its documents and its relations.
 
-Jinja2 escapes all texts. What comes from a package is shown as it is written, and is never a link,
-unless it is a URL of the web: those open without a referrer. No page has a style or a script of its
-own, so the pages forbid them in their content security policy.
+Jinja2 escapes all texts. A text of a package is never a link, except for an HTTP URL of its
+supplier, which opens without a referrer. Styles and scripts are in files of their own, so the
+content security policy of the pages forbids all others.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from loader.site import paths
 from loader.site.documents import Document
 from loader.site.relations import Dependent
 
-# How many dependents a picture shows.
+# The largest number of dependents in a picture.
 _MAX_DRAWN = 12
 _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 
@@ -32,7 +32,7 @@ _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 class Site:
     """What all pages say about the catalogue.
 
-    :param title: for whom it is, and where the packages come from.
+    :param title: whose packages it shows, and where they come from.
     :param rendered: the time of the rendering.
     """
 
@@ -44,10 +44,11 @@ class Site:
 class Release:
     """A release with all that its pages show.
 
-    :param listed: what the service says about it.
-    :param links: class in the package's contracts or base class -> path of its page, from the root.
+    :param listed: fields that do not come from the archive, as in ``sources.Entry``.
+    :param download: how to get the archive, as in ``sources.Entry``.
+    :param links: base class, or class in a contract -> path of its page, from the root.
     :param required: the requirements: FQN -> whether the catalogue has the package.
-    :param subclasses: class -> the paths and names of its direct subclasses.
+    :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
     """
 
     fqn: str
@@ -123,8 +124,9 @@ def _graph(release: Release, root: str) -> Markup:
         lines.append(Line(each.fqn, "", each.range, f"{each.fqn} requires {each.range}"))
     more = len(release.dependents) - _MAX_DRAWN
     if more > 0:
-        boxes["more"] = Box(f"{more} more packages")
-        lines.append(Line("more", "", "", "more packages require it"))
+        # No package has this name, or the empty name of the release below.
+        boxes[" "] = Box(f"{more} more packages")
+        lines.append(Line(" ", "", "", "more packages require it"))
     forms = {"first", "dashed"} if release.listed.get("yanked") else {"first"}
     texts = [release.version, *(["yanked"] if "dashed" in forms else [])]
     boxes[""] = Box(release.fqn, texts, frozenset(forms))
@@ -164,7 +166,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _plain(value: Any) -> Any:
-    """Escape the invisible characters of a text, such as those that turn its direction."""
+    """Escape unprintable characters in a string, such as those that change its direction."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escaped(value, "\n")
     return value

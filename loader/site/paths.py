@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The paths of pages, which follow from names and versions.
+"""Convert the names and versions of packages to the paths of their pages, and back.
 
 Some file systems ignore case, and some object stores read ``+`` as a space. So a path has only
-lower case letters, digits, and ``.``, ``_``, ``-``, ``~``: an upper case letter becomes ``~`` and
-the lower case one, ``+`` becomes ``~0``, and after every 200 characters follows ``~/``. ``name`` is
-the way back.
+lower case letters, digits, and the characters ``.``, ``_``, ``-`` and ``~``. An upper case letter
+is written as ``~`` and its lower case letter, and ``+`` as ``~0``. A file name can have 255 bytes,
+so ``~/`` divides a longer path after at most 200 characters.
 """
 
 import re
@@ -21,9 +21,10 @@ LATEST = "latest"
 
 
 def part(name: str) -> str:
-    """Return the path for the name of a package or a class, or for a version.
+    """Return the part of a path for the name of a package or a class, or for a version.
 
-    :raises ValueError: if the name has other characters than names and versions, or is a path.
+    :raises ValueError: if this is not a valid name or version: it has another character, such as a
+        slash, or begins or ends with a dot.
     """
     if name.strip(".") != name or not name:
         raise ValueError(f"{name!r} cannot be a path")

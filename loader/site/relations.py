@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What releases have to do with each other: who requires whom, and which class extends which.
+"""Find which packages of a catalogue require each other, and which classes extend each other.
 
-Everything is about the releases of one catalogue. Of a package that requires or extends another
-one, only the newest release that does so is named.
+If several releases of a package require another package, only the newest of them is listed.
+Subclasses are those in the newest release of each package.
 """
 
 import collections
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from glare_murano.package import Version, VersionSpec, parse_version
 from glare_murano.package.versions import sort_key
 
-# JSON of a release: what other pages show of it; see ``of_document``.
+# What the pages of other releases show of a release, as JSON; see ``of_document``.
 Summary = dict[str, Any]
 
 
@@ -70,10 +70,11 @@ class Relations:
                     break
 
     def owner(self, summary: Summary, fqn: str, class_name: str) -> tuple[str, str] | None:
-        """Return the package of a class that a release uses, and the version to look at.
+        """Return the package and the version that define a class for a release.
 
-        This is the release itself, else the newest release in a required range that has the class.
+        This is the release itself, or else the newest release with the class in a required range.
 
+        :param summary: the summary of the release.
         :param fqn: the package of the release.
         :returns: None if no release of the catalogue has the class.
         """

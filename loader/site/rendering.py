@@ -2,10 +2,9 @@
 
 """Write a catalogue of pages into a directory.
 
-A rendering writes a new directory beside the old one, and exchanges both at the end, so that an
-interrupted one leaves the old pages whole. What has not changed is linked and not written again:
-the documents of releases with the same archive, and the pages of packages about which all is the
-same.
+A rendering writes a new directory beside the old one, and exchanges both at the end. So the old
+pages stay as they are if it fails. Files that would be the same are hard links to the old ones: the
+document of a package whose archives have not changed, and its pages if nothing on them has changed.
 """
 
 import concurrent.futures
@@ -37,7 +36,7 @@ from loader.site.sources import Entry, Source, Unreadable
 
 # The file that marks a directory as a catalogue; it has the state for the next rendering.
 STATE = "catalogue.json"
-# So many packages are rendered without other processes.
+# At most this number of packages is rendered without other processes.
 _FEW = 10
 FIRST_PAGE = paths.INDEX
 # Of renameat2, which Python does not have: relative paths begin here, and both names stay.
@@ -46,9 +45,14 @@ _RENAME_EXCHANGE = 2
 # Files of a package beside its pages.
 _DATA = "data.json"
 _WORDS = "words.json"
+# The packages with the code on which the pages depend. If it changes, all pages are written again.
+_CODE = (
+    *("loader.site", "loader.drawing", "loader.compatibility", "glare_murano.package"),
+    *("glare_murano.package.hot", "glare_murano.package.ui_form"),
+)
 # The style sheet, which gets the rules of pictures as well.
 _STYLE = "style.css"
-# What a service says about a release, if it says anything.
+# What pages show of a service's fields, with the values for a package that is in no service.
 _LISTED = {
     "categories": [],
     "created_at": "",
@@ -69,7 +73,7 @@ class BusyTarget(errors.LoaderError):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a rendering has done.
+    """The result of a rendering.
 
     :param packages: how many packages the catalogue has.
     :param releases: how many releases it has.
@@ -117,8 +121,8 @@ class _State:
 
     :param stamps: FQN -> version -> the stamp of the release.
     :param summaries: FQN -> version -> what other pages show of the release.
-    :param prints: FQN -> a digest of all that its pages show.
-    :param code: a digest of the templates.
+    :param prints: FQN -> a digest of all that the pages of the package show.
+    :param code: a digest of the code and the templates that make the pages.
     """
 
     stamps: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -213,7 +217,10 @@ class _Rendering:
     def _documents(
         self, releases: Mapping[str, Mapping[str, Entry]], workers: concurrent.futures.Executor
     ) -> Iterator[tuple[str, dict[str, Summary]]]:
-        """Read the archives that have changed; yield FQN -> version -> summary."""
+        """Yield the summaries of all packages: FQN, and version -> summary.
+
+        The archives of a package are read only if one of its stamps has changed.
+        """
 
         def read(fqn: str) -> concurrent.futures.Future[dict[str, Summary]]:
             entries = releases[fqn]
@@ -225,13 +232,14 @@ class _Rendering:
             self._read += len(entries)
             folder = self._new / _folder(fqn)
             folder.mkdir(parents=True)
-            stack = contextlib.ExitStack()
-            places = {
-                version: stack.enter_context(self._source.fetched(entry))
-                for version, entry in entries.items()
-            }
-            future = workers.submit(_read_package, folder, places)
-            future.add_done_callback(lambda _: stack.close())
+            with contextlib.ExitStack() as stack:
+                places = {
+                    version: stack.enter_context(self._source.fetched(entry))
+                    for version, entry in entries.items()
+                }
+                future = workers.submit(_read_package, folder, places)
+                fetched = stack.pop_all()
+            future.add_done_callback(lambda _: fetched.close())
             return future
 
         yield from self._each("read", releases, read)
@@ -249,7 +257,10 @@ class _Rendering:
         found: Relations,
         workers: concurrent.futures.Executor,
     ) -> Iterator[tuple[str, str]]:
-        """Write the pages that have changed; yield FQN -> the digest of what they show."""
+        """Yield for all packages the FQN, and the digest of what its pages show.
+
+        The pages of a package are written only if this digest has changed.
+        """
 
         def write(fqn: str) -> concurrent.futures.Future[str]:
             shown = [
@@ -274,7 +285,7 @@ class _Rendering:
         releases: Mapping[str, Any],
         start: Callable[[str], "concurrent.futures.Future[Any]"],
     ) -> Iterator[tuple[str, Any]]:
-        """Start something for each package, a few at once, and yield the results."""
+        """Call a function for each package, for a few at a time; yield the FQNs and the results."""
         waiting: dict[concurrent.futures.Future[Any], str] = {}
         fqns, done = iter(releases), 0
         while True:
@@ -416,10 +427,14 @@ def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:
 
 
 def _link(old: pathlib.Path, new: pathlib.Path) -> None:
-    """Link a file, or copy it where the file system has no links."""
+    """Link a file, or copy it if the file system has no links; a missing file is skipped.
+
+    An existing new file is replaced. It may be a link to the file of an earlier rendering.
+    """
     if not old.exists():
         return
     new.parent.mkdir(parents=True, exist_ok=True)
+    new.unlink(missing_ok=True)
     try:
         os.link(old, new)
     except OSError:
@@ -498,10 +513,11 @@ def _folder(fqn: str) -> str:
 
 
 def _code() -> str:
-    """Return a digest of what makes the pages, besides packages."""
+    """Return a digest of the code, the templates and the static files that make the pages."""
     digest = hashlib.sha256()
     root = importlib.resources.files("loader.site")
-    for folder in (root, root / "templates", root / "static"):
+    code = map(importlib.resources.files, _CODE)
+    for folder in (*code, root / "templates", root / "static"):
         for file in sorted(folder.iterdir(), key=lambda each: each.name):
             if file.is_file():
                 digest.update(file.read_bytes())
@@ -519,10 +535,9 @@ def _count() -> int:
 
 
 def _workers(packages: int) -> concurrent.futures.Executor:
-    """Return what runs the work for some packages.
+    """Return an executor for the work on packages: processes, or this process for a few packages.
 
-    Two processes need a second and a half until they have started. Ten packages take less in this
-    one.
+    The start of two processes takes one and a half seconds. Ten packages take less in this process.
     """
     if packages <= _FEW:
         return _Here()
@@ -537,5 +552,5 @@ class _Here(concurrent.futures.Executor):
     def submit(
         self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> "concurrent.futures.Future[Any]":
-        """Run a function, and return a future that has ended."""
+        """Run a function, and return a future that has its result."""
         return _done(function(*args, **kwargs))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The index of the search, in parts that a browser loads as they are needed.
+"""Make the index of the search, in parts that a browser loads when it needs them.
 
 A page that was opened from a file cannot fetch other files, but it can load scripts. So each part
-is a script that calls ``catalogue.add`` with all words that begin with one character.
+is a script that calls ``catalogue.add`` (``static/search.js``). A part has all words that begin
+with one character.
 """
 
 import collections
@@ -12,13 +13,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from glare_murano.package.errors import escaped
 from loader.site import paths
 from loader.site.documents import Document
 
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 # Words in names such as ``WebServer``.
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# A package can have more words; the first ones are found.
+# The largest number of words of a package. A search does not find further words.
 _MAX_WORDS = 2000
 
 
@@ -37,18 +39,20 @@ class Found(NamedTuple):
 
 def index(fqn: str, document: Document, listed: Mapping[str, Any]) -> dict[str, list[Found]]:
     """Return what a search can find in the newest release of a package: word -> what it finds."""
-    found = collections.defaultdict[str, list[Found]](list)
+    # A dict keeps the order, and finds a repeated entry among many at once.
+    found: dict[str, dict[Found, None]] = {}
     for text, entry in _entries(fqn, document, listed):
         for word in words(text):
-            if entry not in found[word] and len(found) < _MAX_WORDS:
-                found[word].append(entry)
-    return dict(found)
+            if word in found or len(found) < _MAX_WORDS:
+                found.setdefault(word, {})[entry] = None
+    return {word: [*entries] for word, entries in found.items()}
 
 
 def words(text: str) -> list[str]:
     """Return the words of a text as a search compares them: in lower case, without repetitions."""
     parts = [part for word in _WORD.findall(text) for part in (word, *_HUMP.split(word))]
-    return [*dict.fromkeys(part.casefold() for part in parts)]
+    # As in ``search.js``; ``casefold`` has no counterpart in JavaScript.
+    return [*dict.fromkeys(part.lower() for part in parts)]
 
 
 def scripts(indexes: Iterable[Mapping[str, Sequence[Sequence[str]]]]) -> Iterator[tuple[str, str]]:
@@ -82,5 +86,5 @@ def _entries(
         path = paths.class_page(fqn, paths.LATEST, each["name"])
         yield each["name"], Found("class", each["name"], path)
         for one in each["properties"]:
-            text = f"{one['name']} in {each['name']}"
+            text = escaped(f"{one['name']} in {each['name']}")
             yield one["name"], Found("property", text, f"{path}#property.{one['name']}")

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The releases that a catalogue of pages shows, and where their archives come from.
+"""Find the releases for a catalogue of pages, and fetch their archives.
 
-A source is a directory, a bundle, or a service of a cloud. Only what the caller may use is found:
-of a service, public packages and those of the caller's project.
+A source is a directory, a bundle, or a service of a cloud. From a service, only those packages come
+that the caller's project can use.
 """
 
 import contextlib
 import dataclasses
+import hashlib
 import pathlib
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -27,9 +28,11 @@ class Entry:
     """A release to show.
 
     :param stamp: a string that changes if a file of the release changes.
-    :param place: where its archive is: a path, or an id.
-    :param download: where the caller can download it, for the page; empty if nowhere.
-    :param listed: what the service says about it beside its archive, such as ``owner``.
+    :param place: the path of its archive or directory; for a package in a service, its id.
+    :param download: how to get the archive, for the page: a file name or a command; empty if the
+        package is a directory.
+    :param listed: fields that do not come from the archive, such as ``owner``; empty if the package
+        is in no service.
     """
 
     fqn: str
@@ -57,7 +60,7 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """For whom the pages are, and from where, for the pages."""
+        """Whose packages are shown, and where they come from, for the pages."""
 
     def entries(self) -> Iterator[Entry | Unreadable]:
         """Yield all releases.
@@ -81,11 +84,11 @@ class Local:
 
     @property
     def title(self) -> str:
-        """For whom the pages are, and from where."""
+        """Where the packages come from, for the pages."""
         return f"the packages in {', '.join(self._places)}"
 
     def entries(self) -> Iterator[Entry | Unreadable]:
-        """Yield all packages; of the same version in several places, the first one is shown."""
+        """Yield all packages; a release that is in several places is repeated."""
         for place in self._places:
             if bundles.is_bundle(place):
                 yield from _of_bundle(place)
@@ -116,10 +119,12 @@ class Service:
 
     def entries(self) -> Iterator[Entry | Unreadable]:
         """Yield the active releases that the project can use."""
-        # An administrator sees the private packages of others, which must not be on the pages.
+        # An administrator sees the packages of other projects, which must not be on the pages. The
+        # service selects those that the project can use; without a project, these are public ones.
         selection = Selection(project_id=self._project, distinct="version")
         for package in self._repository.packages(selection):
-            if package.visibility == "private" and package.owner != self._project:
+            others = ("private",) if self._project else ("private", "shared", "community")
+            if package.visibility in others and package.owner != self._project:
                 continue
             self._packages[package.id] = package
             listed = {
@@ -139,10 +144,12 @@ class Service:
     @contextlib.contextmanager
     def fetched(self, entry: Entry) -> Iterator[pathlib.Path]:
         """Download the archive into a temporary file, and yield its path."""
-        with tempfile.NamedTemporaryFile(suffix=".zip") as file:
-            file.writelines(self._repository.download(self._packages[entry.place]))
-            file.flush()
-            yield pathlib.Path(file.name)
+        # The file is closed, since a package can have more versions than a process can open files.
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "package.zip")
+            with open(file, "wb") as stream:
+                stream.writelines(self._repository.download(self._packages[entry.place]))
+            yield file
 
 
 def _of_bundle(place: str) -> Iterator[Entry | Unreadable]:
@@ -162,9 +169,20 @@ def _of_path(path: pathlib.Path, download: str) -> Entry | Unreadable:
         # This refuses links and devices, which nothing may read.
         with Archive.open(path) as archive:
             manifest = read_manifest(archive)
-        stamp = fs.digest(path) if path.is_file() else local_packages.repacked_digest(path)
+            stamp = fs.digest(path) if path.is_file() else _stamp(path, archive)
     except InvalidPackage as error:
         return Unreadable(str(path), [str(problem) for problem in error.problems])
     except (OSError, GlareMuranoError) as error:
         return Unreadable(str(path), [str(error)])
     return Entry(manifest.fqn, str(manifest.version), stamp, str(path), download)
+
+
+def _stamp(root: pathlib.Path, archive: Archive) -> str:
+    """Return a digest of the paths and the files of a package in a directory.
+
+    Other files, such as those of an editor, are not read. They may be links or named pipes.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(archive.paths):
+        digest.update(f"{path}\0{fs.digest(root / path)}\0".encode())
+    return digest.hexdigest()

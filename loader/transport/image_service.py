@@ -176,7 +176,7 @@ class ImageService:
 
 
 class _Requests:
-    """The HTTP client that the library's controllers use instead of their own."""
+    """The HTTP client with which glanceclient's controllers send requests through our adapter."""
 
     def __init__(
         self,

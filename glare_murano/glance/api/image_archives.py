@@ -24,7 +24,7 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives that the caller may also download one by one.
+    """Yield the archives that the caller may download, by the same rule as for a single download.
 
     :param ids: the ids of the images. An image that the caller may not download is left out.
     """

@@ -114,7 +114,7 @@ def _publish_again(caller: callers.Caller, image_id: str, deletion: Deletion) ->
 
 
 def _change(row: ImageRow, deletion: Deletion) -> ReleaseChange:
-    """Return the change of a package that is published again."""
+    """Return the change that publishes a package again after its deletion has failed."""
     properties = {**row.properties, images.PUBLISHED: deletion.published}
     after = dataclasses.replace(row, properties=properties)
     return ReleaseChange(row, after, row.state, after.state)

@@ -158,9 +158,10 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements that find the lists and mappings that may contain one of some names.
+    """Yield statements that find the values of a property that may contain one of the names.
 
-    If there are too many names, a single statement finds all lists and mappings.
+    The property is a list or a mapping. If there are too many names, a single statement finds the
+    values of all packages.
     """
     if len(names) > MAX_NAMES:
         yield _LISTS

@@ -100,10 +100,10 @@ class _WarmProcess:
     """
 
     def __init__(self, command: Sequence[str], path: str) -> None:
-        """Start the process, and forbid other processes of the user to access this process.
+        """Start the warm process, and protect the calling process from its children.
 
-        Otherwise a child could read and write the open files of this process, such as the archives
-        and answers of other children.
+        The kernel then refuses access to the open files of the calling process, such as the
+        archives and answers of other children, to all processes of the same user.
 
         :param command: the command that starts the process.
         :param path: the value of ``PYTHONPATH`` for the process.

@@ -55,9 +55,9 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
     """Wait for a request, and call a function. This process has to end afterwards.
 
     :param requests: the socket from which the request comes, with its descriptors.
-    :param supervisor: a socket to the supervisor. The supervisor gets the time limit, the socket
-        for the report, and the path of a directory in which it makes a directory for temporary
-        files. It sends the path of the new directory.
+    :param supervisor: a socket to the supervisor. This process sends the time limit, the socket for
+        the report, and the path of a directory. The supervisor makes a directory for temporary
+        files in it, and sends the path of the new directory back.
     :param function: a function that takes a file and the parameters, and returns a value for JSON.
     :returns: the exit status for this process.
     """

@@ -363,7 +363,7 @@ def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add a condition's keywords to a schema; also add its types, if the schema has no type."""
+    """Add the keywords of a condition to a schema, and ``types`` if the schema has no type."""
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]

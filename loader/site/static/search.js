@@ -40,7 +40,8 @@ async function find(query) {
     for (const [known, entries] of catalogue.parts.get(names[number])) {
       if (!known.startsWith(word)) continue;
       for (const entry of entries) {
-        const key = entry.join("\n");
+        // A text may have any character, so none can divide the parts of a key.
+        const key = JSON.stringify(entry);
         const whole = known === word ? 0 : 1;
         const before = matching.get(key);
         if (before === undefined || whole < before) matching.set(key, whole);
@@ -56,7 +57,7 @@ async function find(query) {
     }
   });
   return [...(found || new Map())]
-    .map(([key, rank]) => [rank, ...key.split("\n")])
+    .map(([key, rank]) => [rank, ...JSON.parse(key)])
     .sort((a, b) => a[0] - b[0] || KINDS.indexOf(a[1]) - KINDS.indexOf(b[1]) || (a[2] < b[2] ? -1 : 1));
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 from loader import errors
 from loader.publishing import bundles
-from loader.site import pages, paths, rendering, sources
+from loader.site import pages, paths, rendering, search, sources
 from tests import packages, processes
 
 EXAMPLES = processes.ROOT / "examples" / "packages"
@@ -171,6 +171,39 @@ def test_a_second_rendering_writes_only_what_has_changed(
     (folder / "org.other.1.0.0.zip").unlink()
     _render(folder, target)
     assert not (target / "packages" / "org.other").exists()
+
+
+def test_a_logo_stays_if_only_another_package_changes(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    logo = b"\x89PNG\r\n\x1a\n"
+    files = {**packages.files(packages.manifest("org.db", "1.1.0")), "logo.png": logo}
+    (folder / "logo.zip").write_bytes(packages.zipped(files))
+    target = tmp_path / "site"
+    _render(folder, target)
+    _write(folder, "org.wiki", "1.1.0", Require={"org.db": "1"})
+    report = _render(folder, target)
+    # The pages of org.db are written again, but its archives are not read.
+    assert (report.read, report.written) == (2, 2)
+    for version in ("1.1.0", paths.LATEST):
+        page = target / paths.release("org.db", version)
+        assert (page.parent / "logo.png").read_bytes() == logo
+
+
+def test_files_that_are_not_part_of_a_package_are_not_read(tmp_path: pathlib.Path) -> None:
+    place = packages.write(tmp_path / "db", packages.files(packages.manifest("org.db")))
+    # An editor marks a file that it edits with such a link, which leads nowhere.
+    (place / ".#manifest.yaml").symlink_to("somebody@host.1")
+    report = _render(place, tmp_path / "site")
+    assert (report.packages, report.unreadable) == (1, [])
+
+
+def test_a_property_with_a_line_break_is_one_result() -> None:
+    name = "a\nhttps://evil.example.org"
+    document = {"classes": [{"name": "org.db.Db", "properties": [{"name": name}]}]}
+    found = search.index("org.db", document, {})
+    (property_,) = (each for each in found["evil"] if each.kind == "property")
+    assert "\n" not in property_.text
 
 
 def test_names_select_packages(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
