@@ -15,7 +15,6 @@ import yaml
 from glare_murano.package import (
     Archive,
     Contents,
-    GlareMuranoError,
     InvalidPackage,
     read_contents,
     safe_yaml,
@@ -54,11 +53,12 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
             if contents.manifest.format.name == _HEAT:
                 document["template"] = _template(archive)
         interface = read_interface(path)
+        document["classes"] = [_class(each) for each in interface.classes.values()]
     except InvalidPackage as error:
         return {"problems": [str(problem) for problem in error.problems]}
-    except (GlareMuranoError, OSError) as error:
-        return {"problems": [str(error)]}
-    document["classes"] = [_class(each) for each in interface.classes.values()]
+    except Exception as error:
+        # No package, however odd, may keep the others from having pages.
+        return {"problems": [str(error) or repr(error)]}
     if path.is_file():
         document |= {"size": path.stat().st_size, "digest": fs.digest(path)}
     if contents.logo is not None:
@@ -72,7 +72,7 @@ def changes(old: pathlib.Path, new: pathlib.Path) -> Document:
     """Return the changes between two releases of a package, and the guard's verdict on them."""
     try:
         found = compare(old, new)
-    except (GlareMuranoError, OSError) as error:
+    except Exception as error:
         return {"verdict": f"The versions cannot be compared: {error}", "changes": []}
     return {
         "since": str(found.old_version),

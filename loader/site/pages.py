@@ -67,12 +67,14 @@ class Release:
         return paths.release(self.fqn, self.version)
 
 
-def render_package(site: Site, releases: Sequence[Release]) -> Iterator[tuple[str, str]]:
+def render_package(
+    site: Site, releases: Sequence[Release], newest: Release
+) -> Iterator[tuple[str, str]]:
     """Yield the pages of a package: path -> HTML.
 
     :param releases: its releases, the newest first.
+    :param newest: the release that a user gets without a wish for another one.
     """
-    newest = releases[0]
     context = {"site": site, "releases": releases, "newest": newest, "fqn": newest.fqn}
     yield _rendered("package.html", paths.package(newest.fqn), **context)
     for release in releases:

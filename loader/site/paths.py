@@ -31,7 +31,8 @@ def part(name: str) -> str:
     found = "".join(map(_written, name))
     pieces, piece = [], ""
     for written in re.findall(r"~?.", found):
-        if len(piece) + len(written) > _PART:
+        # A piece that began with a dot would be a hidden file.
+        if len(piece) + len(written) > _PART and written != ".":
             pieces.append(piece)
             piece = ""
         piece += written

@@ -36,10 +36,14 @@ class Relations:
     """The relations between releases.
 
     :param packages: FQN -> version -> summary.
+    :param newest: FQN -> the version that a user gets without a wish for another one.
     """
 
-    def __init__(self, packages: Mapping[str, Mapping[str, Summary]]) -> None:
+    def __init__(
+        self, packages: Mapping[str, Mapping[str, Summary]], newest: Mapping[str, str]
+    ) -> None:
         self._packages = packages
+        self._newest = newest
         self._versions = {
             fqn: newest_first(releases) for fqn, releases in packages.items() if releases
         }
@@ -50,14 +54,13 @@ class Relations:
             required = {name for each in releases.values() for name in each["requirements"]}
             for name in required:
                 self._requirers[name].append(fqn)
-            for class_name, bases in releases[str(self._versions[fqn][0])]["classes"].items():
+            for class_name, bases in releases[newest[fqn]]["classes"].items():
                 for base in bases:
                     self._extending[base].add(Subclass(class_name, fqn))
 
     def newest(self, fqn: str) -> str | None:
         """Return the newest version of a package; None if the catalogue does not have it."""
-        versions = self._versions.get(fqn)
-        return str(versions[0]) if versions else None
+        return self._newest.get(fqn)
 
     def dependents(self, fqn: str, version: str) -> Iterator[Dependent]:
         """Yield the packages that require a package in a range that contains a version."""

@@ -15,6 +15,7 @@ import datetime
 import errno
 import fcntl
 import fnmatch
+import glob
 import hashlib
 import importlib.resources
 import itertools
@@ -27,6 +28,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from glare_murano.package import Version
 from loader import errors
 from loader.drawing import pictures
 from loader.site import documents, pages, paths, relations, search
@@ -111,6 +113,8 @@ def render(
     with _beside(target) as new:
         before = _State.of(target)
         report = _Rendering(source, before, target, new, progress).run(names)
+        if target.exists():
+            shutil.copymode(target, new)
         _exchange(new, target)
     return report
 
@@ -191,7 +195,8 @@ class _Rendering:
                 raise errors.NotFound(f"no package has the name {name}; check the name")
         with _workers(len(releases)) as workers:
             summaries = dict(self._documents(releases, workers))
-            found = Relations(summaries)
+            newest = {fqn: _newest(releases[fqn], summaries[fqn]) for fqn in releases}
+            found = Relations(summaries, newest)
             prints = dict(self._pages(releases, summaries, found, workers))
         written = sum(self._before.prints.get(fqn) != each for fqn, each in prints.items())
         self._index(releases, unreadable)
@@ -268,14 +273,15 @@ class _Rendering:
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
-            text = json.dumps([self._site.title, stamps, shown], sort_keys=True)
+            newest = found.newest(fqn)
+            text = json.dumps([self._site.title, newest, stamps, shown], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:
                 old = self._old / _folder(fqn)
                 for file in old.rglob("*.html"):
                     _link(file, self._new / file.relative_to(self._old))
                 return _done(digest)
-            return workers.submit(_write_package, self._new, self._site, fqn, shown, digest)
+            return workers.submit(_write_package, self._new, self._site, fqn, shown, newest, digest)
 
         yield from self._each("write", releases, write)
 
@@ -318,6 +324,21 @@ class _Rendering:
         for file in static.iterdir():
             style = pictures.STYLE if file.name == _STYLE else ""
             _write(self._new, [(f"static/{file.name}", file.read_text() + style)])
+
+
+def _newest(entries: Mapping[str, Entry], summaries: Mapping[str, Summary]) -> str:
+    """Return the version of a package that a user gets without a wish for another one.
+
+    Pre-releases and yanked releases are only taken if there are no others.
+    """
+
+    def rank(version: Version) -> int:
+        is_yanked = bool(entries[str(version)].listed.get("yanked"))
+        is_unreadable = "problems" in summaries[str(version)]
+        return 2 * is_unreadable + (is_yanked or bool(version.prerelease))
+
+    # Of equal ranks, this is the first one.
+    return str(min(relations.newest_first(entries), key=rank))
 
 
 def _related(
@@ -378,6 +399,7 @@ def _write_package(
     site: pages.Site,
     fqn: str,
     shown: Sequence[Mapping[str, Any]],
+    newest_version: str,
     digest: str,
 ) -> str:
     """Write the pages of a package.
@@ -397,8 +419,8 @@ def _write_package(
         )
         for each in shown
     ]
-    _write(new, pages.render_package(site, releases))
-    newest = releases[0]
+    newest = next(each for each in releases if each.version == newest_version)
+    _write(new, pages.render_package(site, releases, newest))
     logo = newest.document.get("logo")
     if logo:
         _link(folder / paths.part(newest.version) / logo, folder / paths.LATEST / logo)
@@ -447,14 +469,15 @@ def _beside(target: pathlib.Path) -> Iterator[pathlib.Path]:
 
     Directories of renderings that were killed are removed as well.
     """
-    parent = target.parent
+    # The name may be as long as names can be.
+    parent, prefix = target.parent, f".{target.name[:32]}."
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         with _locked(parent):
-            for other in parent.glob(f".{target.name}.{'?' * 32}"):
+            for other in parent.glob(f"{glob.escape(prefix)}{'?' * 32}"):
                 with _abandoned(other, target):
                     shutil.rmtree(other)
-            new = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            new = parent / f"{prefix}{uuid.uuid4().hex}"
             new.mkdir()
             stack.callback(shutil.rmtree, new, ignore_errors=True)
             stack.enter_context(_locked(new))
@@ -502,7 +525,7 @@ def _exchange(new: pathlib.Path, target: pathlib.Path) -> None:
         if number not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(number, os.strerror(number), str(target))
         # This file system cannot exchange two names at once.
-        old = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        old = new.with_name(f"{new.name[:-32]}{uuid.uuid4().hex}")
         target.rename(old)
         new.rename(target)
         old.rename(new)

@@ -10,6 +10,7 @@ with one character.
 import collections
 import json
 import re
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -87,4 +88,7 @@ def _entries(
         yield each["name"], Found("class", each["name"], path)
         for one in each["properties"]:
             text = escaped(f"{one['name']} in {each['name']}")
-            yield one["name"], Found("property", text, f"{path}#property.{one['name']}")
+            yield (
+                one["name"],
+                Found("property", text, f"{path}#property.{urllib.parse.quote(one['name'])}"),
+            )

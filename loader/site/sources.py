@@ -160,7 +160,12 @@ def _of_bundle(place: str) -> Iterator[Entry | Unreadable]:
             raise bundles.BundleError(
                 f"{place} has archives at URLs; save the bundle with its archives first"
             )
-        yield _of_path(pathlib.Path(listed.place), pathlib.Path(listed.place).name)
+        path = pathlib.Path(listed.place)
+        entry = _of_path(path, path.name)
+        if isinstance(entry, Entry) and listed.digest not in ("", entry.stamp):
+            problem = f"its SHA-256 is {entry.stamp}, but {place} has {listed.digest}"
+            entry = Unreadable(str(path), [problem])
+        yield entry
 
 
 def _of_path(path: pathlib.Path, download: str) -> Entry | Unreadable:

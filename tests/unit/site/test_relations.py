@@ -22,7 +22,8 @@ FOUND = Relations(
         "org.db": {"1.0.0": DB1, "2.0.0": DB2},
         "org.wiki": {"1.0.0": WIKI1, "1.10.0": WIKI2},
         "org.shop": {"3.0.0": SHOP},
-    }
+    },
+    {"org.db": "2.0.0", "org.wiki": "1.10.0", "org.shop": "3.0.0"},
 )
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -414,3 +415,42 @@ Properties:
     text = (tmp_path / "site" / paths.class_page("org.db", "1.0.0", "org.db.Thing")).read_text()
     for shown in ("A thing to keep", "It keeps records.", "How large", "required"):
         assert shown in text
+
+
+def test_latest_is_what_a_user_gets(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    for version in ("1.0.0", "1.1.0", "2.0.0-rc.1"):
+        _write(place, "org.db", version)
+    _write(place, "org.early", "1.0.0-rc.1")
+    _render(place, tmp_path / "site")
+    for fqn, version in (("org.db", "1.1.0"), ("org.early", "1.0.0-rc.1")):
+        text = (tmp_path / "site" / paths.release(fqn, "latest")).read_text()
+        assert f"<h1>A Thing {version}</h1>" in text
+    assert "org.db: 1</code>" in (tmp_path / "site" / paths.package("org.db")).read_text()
+
+
+def test_an_archive_with_another_digest_than_its_bundle_says_is_not_shown(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    bundle = folder / "packages.bundle"
+    bundles.write(bundle, [bundles.Entry("org.db", "1.0.0", "org.db.1.0.0.zip", "0" * 64)])
+    report = _render(bundle, tmp_path / "site")
+    assert report.packages == 0
+    assert "0" * 64 in report.unreadable[0][1][0]
+
+
+def test_a_fault_in_reading_one_package_leaves_the_others(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = documents.read_interface
+
+    def fail(path: pathlib.Path) -> Any:
+        if "other" in path.name:
+            raise RecursionError("too deep")
+        return read(path)
+
+    monkeypatch.setattr(documents, "read_interface", fail)
+    report = _render(folder, tmp_path / "site")
+    assert report.unreadable == [("org.other 1.0.0", ["too deep"])]
+    assert (tmp_path / "site" / paths.package("org.db")).is_file()
