@@ -273,7 +273,7 @@ class _Rendering:
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
-            newest = found.newest(fqn)
+            newest = _newest(releases[fqn], summaries[fqn])
             text = json.dumps([self._site.title, newest, stamps, shown], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:

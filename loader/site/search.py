@@ -88,7 +88,5 @@ def _entries(
         yield each["name"], Found("class", each["name"], path)
         for one in each["properties"]:
             text = escaped(f"{one['name']} in {each['name']}")
-            yield (
-                one["name"],
-                Found("property", text, f"{path}#property.{urllib.parse.quote(one['name'])}"),
-            )
+            anchor = urllib.parse.quote(f"property.{one['name']}")
+            yield one["name"], Found("property", text, f"{path}#{anchor}")

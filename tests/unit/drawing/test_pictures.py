@@ -219,4 +219,4 @@ def test_a_picture_inside_a_page_has_no_style_of_its_own() -> None:
 def test_a_layer_may_have_many_boxes() -> None:
     boxes = {"": Box("root"), **{str(number): Box(str(number)) for number in range(1200)}}
     lines = [Line("", str(number), "", "") for number in range(1200)]
-    assert pictures.draw("A graph", boxes, lines).count('class="head"') == 1500
+    assert pictures.draw("A graph", boxes, lines).count('class="head"') == 1200

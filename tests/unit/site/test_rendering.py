@@ -16,7 +16,7 @@ import pytest
 
 from loader import errors
 from loader.publishing import bundles
-from loader.site import pages, paths, rendering, search, sources
+from loader.site import documents, pages, paths, rendering, search, sources
 from tests import packages, processes
 
 EXAMPLES = processes.ROOT / "examples" / "packages"
