@@ -7,7 +7,6 @@ and labels do not overlap, and no arrow crosses a box. grandalf chooses the laye
 its place in the layer.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -168,8 +167,6 @@ def arrange(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> Layout:
         label.view = _View(arrow.label)
         labels.append(label)
         edges.append((Edge(vertices[ends[0]], label), Edge(label, vertices[ends[1]])))
-    # grandalf calls itself for each vertex of a layer.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + 4 * (len(vertices) + len(labels))))
     graph = Graph([*vertices.values(), *labels], [edge for pair in edges for edge in pair])
     part_of: dict[Any, _Layered] = {}
     right, bottom = 0.0, float(_BORDER)

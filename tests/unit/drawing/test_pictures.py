@@ -214,9 +214,3 @@ def test_a_picture_inside_a_page_has_no_style_of_its_own() -> None:
     boxes = {"a": Box("a")}
     assert "<style>" not in pictures.draw_inside("A graph", boxes, [])
     assert "prefers-color-scheme:dark" in pictures.draw("A graph", boxes, [])
-
-
-def test_a_layer_may_have_many_boxes() -> None:
-    boxes = {"": Box("root"), **{str(number): Box(str(number)) for number in range(1200)}}
-    lines = [Line("", str(number), "", "") for number in range(1200)]
-    assert pictures.draw("A graph", boxes, lines).count('class="head"') == 1200
