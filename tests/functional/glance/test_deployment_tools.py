@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from glare_murano.glance.ini_file import IniFile
+from tests import prerequisites
 from tests.functional.glance import service
 from tests.unit import test_deployment_files as files
 
@@ -25,6 +26,9 @@ def _as_deployed(options: Mapping[str, Mapping[str, str]], policy: str) -> servi
             for name, value in values.items():
                 shipped = files.FILES.fullmatch(value)
                 conf.set(group, name, str(service.ETC / shipped[1]) if shipped else value)
+        # Glance's environment is elsewhere on a test machine.
+        python = prerequisites.glance() / "python3"
+        conf.set("wsgi", "python_interpreter", str(python))
         # The paste file has Keystone's filter, which sends no request at the start.
         for name in ("auth_url", "username", "password", "project_name"):
             conf.set("keystone_authtoken", name, "http://127.0.0.1:9/v3")
