@@ -7,6 +7,7 @@ supplier, which opens without a referrer. Styles and scripts are in files of the
 content security policy of the pages forbids all others.
 """
 
+import collections
 import dataclasses
 import functools
 import re
@@ -25,6 +26,8 @@ from loader.site.relations import Dependent
 
 # The largest number of dependents in a picture.
 _MAX_DRAWN = 12
+# The largest plan in a picture.
+_MAX_PLANNED = 60
 _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 
 
@@ -48,6 +51,8 @@ class Release:
     :param download: how to get the archive, as in ``sources.Entry``.
     :param links: base class, or class in a contract -> path of its page, from the root.
     :param required: the requirements: FQN -> whether the catalogue has the package.
+    :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
+    :param inherited: class -> name, path and members of each of its base classes.
     :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
     """
 
@@ -59,6 +64,8 @@ class Release:
     links: Mapping[str, str]
     required: Mapping[str, bool]
     dependents: Sequence[Dependent]
+    plan: Mapping[str, Any]
+    inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
     subclasses: Mapping[str, Sequence[tuple[str, str]]]
 
     @property
@@ -99,7 +106,10 @@ def _of_release(
     for each in release.document["classes"]:
         class_path = paths.class_page(release.fqn, version, each["name"])
         subclasses = release.subclasses.get(each["name"], ())
-        yield _rendered("class.html", class_path, shown=each, subclasses=subclasses, **own)
+        inherited = release.inherited.get(each["name"], ())
+        yield _rendered(
+            "class.html", class_path, shown=each, subclasses=subclasses, inherited=inherited, **own
+        )
 
 
 def render_index(
@@ -116,32 +126,48 @@ def render_index(
     return _rendered("index.html", paths.INDEX, **context)
 
 
+def render_help(site: Site) -> tuple[str, str]:
+    """Return the path and the HTML of the page that explains the others."""
+    return _rendered("help.html", paths.HELP, site=site)
+
+
 def _graph(release: Release, root: str) -> Markup:
-    """Draw what a release requires, and who requires it."""
+    """Draw the packages that require a release, and the plan for the release."""
+    own = f"{release.fqn} {release.version}"
     boxes: dict[str, Box] = {}
     lines: list[Line] = []
     for each in release.dependents[:_MAX_DRAWN]:
         link = f"{root}{paths.package(each.fqn)}"
-        boxes[each.fqn] = Box(each.fqn, [each.version], frozenset(), link)
-        lines.append(Line(each.fqn, "", each.range, f"{each.fqn} requires {each.range}"))
+        key = f"dependent {each.fqn}"
+        boxes[key] = Box(each.fqn, [each.versions[0]], frozenset(), link)
+        lines.append(Line(key, own, each.range, f"{each.fqn} requires {each.range}"))
     more = len(release.dependents) - _MAX_DRAWN
     if more > 0:
-        # No package has this name, or the empty name of the release below.
-        boxes[" "] = Box(f"{more} more packages")
-        lines.append(Line(" ", "", "", "more packages require it"))
+        boxes["more"] = Box(f"{more} more packages")
+        lines.append(Line("more", own, "", "more packages require it"))
     forms = {"first", "dashed"} if release.listed.get("yanked") else {"first"}
     texts = [release.version, *(["yanked"] if "dashed" in forms else [])]
-    boxes[""] = Box(release.fqn, texts, frozenset(forms))
-    for fqn, is_there in release.required.items():
-        text = release.document["requirements"][fqn]
-        # A package can require one that requires it.
-        key = fqn if fqn not in boxes else f"{fqn} "
-        if is_there:
-            boxes[key] = Box(fqn, (), frozenset(), f"{root}{paths.package(fqn)}")
-        else:
-            boxes[key] = Box(fqn, ["not in this catalogue"], frozenset({"dotted"}))
-        lines.append(Line("", key, text, f"{release.fqn} requires {fqn} {text}"))
-    title = f"What {release.fqn} {release.version} requires, and who requires it"
+    boxes[own] = Box(release.fqn, texts, frozenset(forms))
+    chosen = release.plan["chosen"]
+    if len(chosen) > _MAX_PLANNED:
+        title = f"What requires {own}, whose plan is too large for a picture"
+        return Markup(pictures.draw_inside(title, boxes, lines))  # noqa: S704
+    versions = collections.Counter(each["fqn"] for each in chosen)
+    for each in chosen:
+        link = f"{root}{paths.release(each['fqn'], each['version'])}"
+        is_double = versions[each["fqn"]] > 1
+        found = [each["version"], *(["one of several versions"] if is_double else [])]
+        form = frozenset({"double"} if is_double else ())
+        boxes[f"{each['fqn']} {each['version']}"] = Box(each["fqn"], found, form, link)
+    for fqn, _ in release.plan["missing"]:
+        boxes[f"{fqn} missing"] = Box(fqn, ["missing in this catalogue"], frozenset({"dotted"}))
+        lines.append(Line(own, f"{fqn} missing", "", f"{fqn} is missing"))
+    for each in chosen:
+        for fqn, version, text in each["ranges"]:
+            start = f"{fqn} {version}"
+            description = f"{start} requires {each['fqn']} {text}"
+            lines.append(Line(start, f"{each['fqn']} {each['version']}", text, description))
+    title = f"The packages that fit together with {own}, and those that require it"
     # The picture has escaped all texts.
     return Markup(pictures.draw_inside(title, boxes, lines))  # noqa: S704
 

@@ -16,6 +16,7 @@ _PLUS = "~0"
 _SPLIT = "~/"
 
 INDEX = "index.html"
+HELP = "help.html"
 # The version in a path that always leads to the newest release.
 LATEST = "latest"
 

@@ -18,10 +18,14 @@ Summary = dict[str, Any]
 
 
 class Dependent(NamedTuple):
-    """A package that requires another one."""
+    """A package that requires another one.
+
+    :ivar versions: its versions that do so, the newest first.
+    :ivar range: the range in the newest of these versions.
+    """
 
     fqn: str
-    version: str
+    versions: Sequence[str]
     range: str
 
 
@@ -30,6 +34,19 @@ class Subclass(NamedTuple):
 
     name: str
     fqn: str
+
+
+class Inherited(NamedTuple):
+    """The members that a class inherits from one of its base classes.
+
+    :ivar fqn: the package of the base class, in the version ``version``.
+    :ivar members: ``property NAME`` or ``method NAME`` -> a word for users, such as ``required``.
+    """
+
+    name: str
+    fqn: str
+    version: str
+    members: Mapping[str, str]
 
 
 class Relations:
@@ -66,11 +83,14 @@ class Relations:
         """Yield the packages that require a package in a range that contains a version."""
         required = parse_version(version)
         for requirer in self._requirers.get(fqn, ()):
-            for each in self._versions[requirer]:
-                written = self._packages[requirer][str(each)]["requirements"].get(fqn)
-                if written is not None and VersionSpec.of(written).match(required):
-                    yield Dependent(requirer, str(each), written)
-                    break
+            found = {
+                str(each): written
+                for each in self._versions[requirer]
+                for written in [self._packages[requirer][str(each)]["requirements"].get(fqn)]
+                if written is not None and VersionSpec.of(written).match(required)
+            }
+            if found:
+                yield Dependent(requirer, [*found], next(iter(found.values())))
 
     def owner(self, summary: Summary, fqn: str, class_name: str) -> tuple[str, str] | None:
         """Return the package and the version that define a class for a release.
@@ -90,6 +110,32 @@ class Relations:
                 if class_name in found["classes"] and spec.match(version):
                     return required, str(version)
         return None
+
+    def inherited(self, summary: Summary, fqn: str, class_name: str) -> Iterator[Inherited]:
+        """Yield the members that a class inherits, those of the nearest base classes first.
+
+        Members that a nearer class has as well are left out.
+
+        :param summary: the summary of the release that defines the class.
+        :param fqn: the package of this release.
+        """
+        seen = {*summary["members"].get(class_name, {})}
+        waiting = collections.deque([(summary, fqn, class_name)])
+        known = {class_name}
+        while waiting:
+            owner_summary, owner_fqn, current = waiting.popleft()
+            for base in owner_summary["classes"].get(current, ()):
+                owner = self.owner(owner_summary, owner_fqn, base)
+                if base in known or owner is None:
+                    continue
+                known.add(base)
+                found = self._packages[owner[0]][owner[1]]
+                members = found["members"].get(base, {})
+                yield Inherited(
+                    base, *owner, {key: kind for key, kind in members.items() if key not in seen}
+                )
+                seen.update(members)
+                waiting.append((found, owner[0], base))
 
     def subclasses(self, class_name: str) -> Sequence[Subclass]:
         """Return the direct subclasses of a class, sorted by name."""
@@ -113,9 +159,18 @@ def of_document(version: str, document: Mapping[str, Any]) -> Summary:
         "version": version,
         "requirements": document.get("requirements", {}),
         "classes": {each["name"]: each["bases"] for each in classes},
+        "members": {each["name"]: dict(_members(each)) for each in classes},
         "uses": sorted(used),
     }
     return found | {"problems": document["problems"]} if "problems" in document else found
+
+
+def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the members of a class, each with a word for users."""
+    for one in each["properties"]:
+        yield f"property {one['name']}", "required" if one["required"] else one["usage"]
+    for method in each["methods"]:
+        yield f"method {method['name']}", "action" if method["public"] else ""
 
 
 def _declarations(each: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

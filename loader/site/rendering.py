@@ -31,7 +31,7 @@ from typing import Any
 from glare_murano.package import Version
 from loader import errors
 from loader.drawing import pictures
-from loader.site import documents, pages, paths, relations, search
+from loader.site import documents, pages, paths, plans, relations, search
 from loader.site.documents import Document
 from loader.site.relations import Relations, Summary
 from loader.site.sources import Entry, Source, Unreadable
@@ -147,7 +147,7 @@ class _State:
         names = {entry.name for entry in target.iterdir()}
         if not names:
             return cls()
-        known = {STATE, paths.INDEX, "packages", "search", "static"}
+        known = {STATE, paths.INDEX, paths.HELP, "packages", "search", "static"}
         if STATE not in names or names - known:
             foreign = min(names - known or names)
             raise ForeignFiles(
@@ -266,10 +266,16 @@ class _Rendering:
 
         The pages of a package are written only if this digest has changed.
         """
+        yanked = {
+            fqn: {version: entry.listed.get("yanked", "") for version, entry in entries.items()}
+            for fqn, entries in releases.items()
+        }
+        catalog = plans.Releases(summaries, yanked)
 
         def write(fqn: str) -> concurrent.futures.Future[str]:
             shown = [
                 _related(fqn, str(version), releases[fqn], summaries[fqn], found)
+                | {"plan": plans.make(catalog, fqn, str(version))}
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
@@ -319,6 +325,7 @@ class _Rendering:
             listed.append(words["listed"])
             indexes.append(words["index"])
         _write(self._new, [pages.render_index(self._site, listed, unreadable)])
+        _write(self._new, [pages.render_help(self._site)])
         _write(self._new, search.scripts(indexes))
         static = importlib.resources.files("loader.site") / "static"
         for file in static.iterdir():
@@ -365,6 +372,13 @@ def _related(
         "links": links,
         "required": {each: found.newest(each) is not None for each in summary["requirements"]},
         "dependents": [[*each] for each in found.dependents(fqn, version)],
+        "inherited": {
+            name: [
+                [each.name, paths.class_page(each.fqn, each.version, each.name), each.members]
+                for each in found.inherited(summary, fqn, name)
+            ]
+            for name in summary["classes"]
+        },
         "subclasses": {
             name: [
                 [each.name, paths.class_page(each.fqn, paths.LATEST, each.name)]

@@ -4,12 +4,16 @@
 
 from typing import Any
 
-from loader.site.relations import Dependent, Relations, Subclass
+from loader.site.relations import Dependent, Inherited, Relations, Subclass
 
 
 def _release(version: str, classes: dict[str, list[str]], **requirements: str) -> dict[str, Any]:
     required = {f"org.{name}": written for name, written in requirements.items()}
-    return {"version": version, "classes": classes, "requirements": required}
+    members = {name: {f"property {name[-3:]}": "In", "property name": ""} for name in classes}
+    return {
+        **{"version": version, "classes": classes, "requirements": required},
+        "members": members,
+    }
 
 
 DB1 = _release("1.0.0", {"org.db.Db": []})
@@ -32,12 +36,12 @@ def test_the_newest_version_is_by_number() -> None:
     assert FOUND.newest("org.other") is None
 
 
-def test_a_version_has_the_newest_release_of_each_package_that_requires_it() -> None:
+def test_a_version_has_all_versions_of_the_packages_that_require_it() -> None:
     assert [*FOUND.dependents("org.db", "1.0.0")] == [
-        Dependent("org.shop", "3.0.0", "1"),
-        Dependent("org.wiki", "1.10.0", ">=1"),
+        Dependent("org.shop", ["3.0.0"], "1"),
+        Dependent("org.wiki", ["1.10.0", "1.0.0"], ">=1"),
     ]
-    assert [*FOUND.dependents("org.db", "2.0.0")] == [Dependent("org.wiki", "1.10.0", ">=1")]
+    assert [*FOUND.dependents("org.db", "2.0.0")] == [Dependent("org.wiki", ["1.10.0"], ">=1")]
 
 
 def test_a_class_is_looked_up_as_the_engine_does_it() -> None:
@@ -47,6 +51,16 @@ def test_a_class_is_looked_up_as_the_engine_does_it() -> None:
     # A class that the required version does not have, and one of a package that is not required.
     assert FOUND.owner(SHOP, "org.shop", "org.db.New") is None
     assert FOUND.owner(DB1, "org.db", "org.wiki.Wiki") is None
+
+
+def test_members_are_inherited_from_the_version_that_is_required() -> None:
+    assert [*FOUND.inherited(WIKI2, "org.wiki", "org.wiki.Wiki")] == [
+        Inherited("org.db.Db", "org.db", "2.0.0", {"property .Db": "In"})
+    ]
+    assert [*FOUND.inherited(SHOP, "org.shop", "org.shop.Shop")] == [
+        Inherited("org.db.Db", "org.db", "1.0.0", {"property .Db": "In"})
+    ]
+    assert [*FOUND.inherited(DB1, "org.db", "org.db.Db")] == []
 
 
 def test_subclasses_are_those_of_the_newest_releases() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from loader import errors
 from loader.publishing import bundles
-from loader.site import documents, pages, paths, rendering, search, sources
+from loader.site import documents, pages, paths, plans, rendering, search, sources
 from tests import packages, processes
 
 EXAMPLES = processes.ROOT / "examples" / "packages"
@@ -100,10 +100,52 @@ def test_a_page_shows_versions_requirements_and_changes(site: pathlib.Path) -> N
     newest = (site / paths.release("org.example.wiki", "1.1.0")).read_text()
     assert "Changes since 1.0.0" in newest
     assert "method titles was added" in newest
-    assert newest.count('class="arrow"') == 3
+    # The portal requires the wiki, which requires two packages, one of which requires the other.
+    assert newest.count('class="arrow"') == 4
     # The pages of the newest release are at a second place, which stays.
     latest = (site / paths.release("org.example.wiki", "latest")).read_text()
-    assert latest.replace("/latest/", "/1.1.0/") == newest
+    assert "This page is always about the newest version." in latest
+    assert latest.partition("<dl>")[2].replace("/latest/", "/1.1.0/") == newest.partition("<dl>")[2]
+
+
+def test_a_page_shows_which_versions_fit_together_and_why(site: pathlib.Path) -> None:
+    text = (site / paths.release("org.example.portal", "latest")).read_text()
+    row = r'<tr>\n<th scope="row"><a [^>]+>([^<]+)</a></th>\n<td><a [^>]+>([^<]+)<'
+    assert re.findall(row, text) == [
+        ("org.example.db", "1.3.0"),
+        ("org.example.db", "2.0.0"),
+        ("org.example.shop", "1.0.0"),
+        ("org.example.wiki", "1.1.0"),
+    ]
+    assert "2.0.0 excluded by &gt;=1.0,&lt;2 of org.example.wiki 1.1.0" in text
+    assert text.count("one of several versions") == 2
+    # The core library is not among the packages.
+    assert '<th scope="row">io.murano</th><td><span class="mark">missing</span>' in text
+
+
+def test_a_class_shows_what_it_inherits(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    files = packages.files(packages.manifest("org.db"))
+    code = "Name: org.db.Thing\nProperties:\n  size:\n    Contract: $.int().notNull()\n"
+    files["Classes/Thing.yaml"] = code.encode()
+    (place / "db.zip").write_bytes(packages.zipped(files))
+    wiki = packages.extending("org.wiki", "org.db.Thing", Require={"org.db": "1"})
+    (place / "wiki.zip").write_bytes(wiki)
+    _render(place, tmp_path / "site")
+    page = tmp_path / "site" / paths.class_page("org.wiki", "latest", "org.wiki.Thing")
+    text = page.read_text()
+    assert "The class has no properties and methods of its own." in text
+    assert 'property size <span class="mark">required</span>' in text
+
+
+def test_a_plan_that_is_too_large_is_told(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "_SECONDS", 0)
+    _render(folder, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.wiki", "1.0.0")).read_text()
+    assert '<p class="warning">planning' in text
 
 
 def test_a_class_links_to_classes_of_other_packages(site: pathlib.Path) -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The versions that fit together: the plan for each release, by the rule of services and engines.
+
+A plan is made from the releases of the catalogue alone. An engine plans with pins, and with all
+objects of an environment, so its answer can differ.
+"""
+
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from glare_murano.package import Unplannable, VersionSpec, parse_version
+from glare_murano.wire import Query, Release
+from loader import errors, resolution
+from loader.catalogs.base import Catalog, newest_first
+from loader.site.relations import Summary
+
+# The longest time for one plan, in seconds.
+_SECONDS = 2.0
+
+
+class Releases(Catalog):
+    """The releases of a catalogue of pages, for plans.
+
+    :param packages: FQN -> version -> summary.
+    :param yanked: FQN -> version -> why the release was yanked.
+    """
+
+    def __init__(
+        self,
+        packages: Mapping[str, Mapping[str, Summary]],
+        yanked: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        super().__init__("this catalogue")
+        self._releases = {
+            fqn: newest_first(
+                _release(fqn, version, summary, yanked[fqn][version])
+                for version, summary in releases.items()
+                if "problems" not in summary
+            )
+            for fqn, releases in packages.items()
+        }
+
+    def releases(self, fqn: str) -> Iterable[Release]:
+        """Return all releases of a package, the newest first."""
+        return self._releases.get(fqn, ())
+
+    def releases_defining(self, class_name: str) -> Iterable[Release]:
+        """Return no releases, since a plan for packages looks for no class."""
+        return ()
+
+    def fetch(self, release: Release) -> Iterable[bytes]:
+        """Refuse: plans need no archives."""
+        raise errors.CatalogError(f"{release} is not fetched from pages")
+
+
+def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
+    """Return the plan for a release as JSON: the chosen versions, what is missing, or a problem."""
+    query = Query(((fqn, VersionSpec.exactly(parse_version(version))),), why=True)
+    try:
+        found = resolution.resolve([catalog], query, _SECONDS)
+    except Unplannable as error:
+        return {"problem": str(error), "chosen": [], "missing": []}
+    return {
+        "problem": "",
+        "chosen": [
+            {
+                "fqn": choice.release.fqn,
+                "version": str(choice.release.version),
+                "ranges": [
+                    [each.requirer.fqn, str(each.requirer.version), each.spec.text]
+                    for each in choice.demands
+                    if each.requirer is not None
+                ],
+                "reason": resolution.explain(choice),
+            }
+            for choice in found.chosen
+            if choice.release.fqn != fqn or str(choice.release.version) != version
+        ],
+        "missing": [
+            [missing.demand.fqn, missing.demand.spec.text] for missing in found.unsatisfied
+        ],
+    }
+
+
+def _release(fqn: str, version: str, summary: Summary, yanked: str) -> Release:
+    requirements = {name: VersionSpec.of(text) for name, text in summary["requirements"].items()}
+    classes = frozenset(summary["classes"])
+    mapping = types.MappingProxyType(requirements)
+    return Release(fqn, parse_version(version), mapping, classes, f"{fqn} {version}", yanked=yanked)
