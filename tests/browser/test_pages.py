@@ -19,6 +19,7 @@ from tests import packages, prerequisites, processes
 WIKI = paths.release("org.example.wiki", "latest")
 PAGES = [
     paths.INDEX,
+    paths.HELP,
     paths.package("org.example.db"),
     WIKI,
     paths.class_page("io.murano", "latest", "io.murano.resources.Instance"),
@@ -142,8 +143,8 @@ def test_everything_but_the_search_works_without_scripts(
 
 def test_a_picture_leads_to_the_packages(browser: webdriver.Chrome, root: str) -> None:
     browser.get(f"{root}{WIKI}")
-    browser.find_element(By.CSS_SELECTOR, 'svg a[href$="org.example.db/index.html"]').click()
-    assert browser.find_element(By.TAG_NAME, "h1").text == "Example Database"
+    browser.find_element(By.CSS_SELECTOR, 'svg a[href*="org.example.db/1.3.0/"]').click()
+    assert browser.find_element(By.TAG_NAME, "h1").text == "Example Database 1.3.0"
 
 
 @pytest.mark.timeout(600)
