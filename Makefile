@@ -41,7 +41,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs browser attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs browser screenshots attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -51,6 +51,7 @@ help:
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make test-docs  follow the first steps, the tutorials and the guides, and compare what they show"
 	@echo "make browser   open the pages of a catalogue in Chromium, and check them"
+	@echo "make screenshots  make the screenshots of the documentation again, with Chromium"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
 	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
@@ -185,6 +186,9 @@ test-docs: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 # A browser, and axe-core from npm, of which the version and the digest are here.
 browser: $(READY) $(CORE_READY) $(AXE_READY)
 	$(BIN)/python -m pytest tests/browser
+
+screenshots: $(READY) $(CORE_READY)
+	$(BIN)/python -m tests.browser.screenshots
 
 # In one process, since an attack's processor time is compared with that of an honest deployment.
 attacks: $(READY) $(CORE_READY)
