@@ -250,11 +250,12 @@ def _read_key(key: yaml.ScalarNode) -> Hashable:
     if key.tag in _STRINGS or len(text) > _MAX_CONVERTED:
         return text
     try:
-        read: Hashable = yaml.constructor.SafeConstructor().construct_object(key)
+        read = yaml.constructor.SafeConstructor().construct_object(key)
     # The errors depend on the type, such as KeyError for "!!bool x".
     except Exception:
         return text
-    return read
+    # "!!set" without a value is an empty set.
+    return read if isinstance(read, Hashable) else text
 
 
 def _is_same(first: yaml.Node, second: yaml.Node) -> bool:

@@ -391,3 +391,9 @@ class TestInherits:
             {"all.yaml": "Namespaces: {=: a, x: x.y}\nName: C\nExtends: x:Z\n---\nExtends: x:Z\n"},
         )
         assert found.inherits == {"x.y.Z": ("a.B", "a.C")}
+
+
+@pytest.mark.parametrize("tag", ["set", "map", "seq", "omap", "pairs"])
+def test_a_key_of_any_type_is_compared(tag: str) -> None:
+    nodes, _ = compose_all(f"!!{tag} : 1\nother: 2\n".encode(), "file")
+    assert [*repeated_keys(nodes)] == []
