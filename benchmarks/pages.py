@@ -16,11 +16,17 @@ from tests import packages
 _PACKAGES = 2000
 _FEW = 200
 _VERSIONS = 5
+# A package requires only packages in its group of so many.
+_TOGETHER = 30
 _MIB = 1024**2
 
 
 def large_catalogue() -> Iterator[Figure]:
-    """Render 10,000 releases, and then once more after one new release."""
+    """Render 10,000 releases, and then once more after one new release of an application.
+
+    Nothing requires the application. A new release of a library also changes the pages of the
+    packages whose plans take it.
+    """
     small, large = (_catalogue(number) for number in (_FEW, _PACKAGES))
     target = scratch() / "pages"
     first = _render(large, target)
@@ -30,10 +36,10 @@ def large_catalogue() -> Iterator[Figure]:
         "memory for pages, 10,000 releases / 1,000", first["memory"] / few["memory"], "times", 3
     )
     yield Figure("memory of a process that reads", first["workers"] / _MIB, "MiB", 200)
-    _write(large, 0, _VERSIONS)
+    _write(large, _PACKAGES - 1, _VERSIONS)
     again = _render(large, target)
     yield Figure("pages after one more release / all", again["seconds"] / first["seconds"], "", 0.3)
-    # The package, and the one that it requires: its requirement has a new dependent.
+    # The application, and the two packages that it requires, which have a new dependent.
     yield Figure("packages with new pages after one more release", again["written"], "", 3)
 
 
@@ -47,10 +53,11 @@ def _catalogue(number: int) -> pathlib.Path:
 
 
 def _write(folder: pathlib.Path, number: int, version: int) -> None:
-    """Write a release; each package requires up to two of the ten before it."""
+    """Write a release; each package requires up to two of those before it among thirty."""
     fqn = f"org.bench.Package{number}"
     dice = random.Random(f"{number} {version}")
-    required = dice.sample(range(max(0, number - 10), number), min(number, 2))
+    before = range(number - number % _TOGETHER, number)
+    required = dice.sample(before, min(len(before), 2))
     content = closure.files(
         fqn,
         dice,

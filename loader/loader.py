@@ -647,7 +647,7 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return the version to load instead of a missing one; None if there is no such version.
+        """Return the version to load instead of a missing one; None if no version fits.
 
         A pinned version is preferred, then a chosen one, then the newest.
 

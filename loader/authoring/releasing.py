@@ -201,7 +201,7 @@ def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirem
     It searches the trees beside that of the released package, and then calls ``requirements``.
 
     :param parent: the directory with the trees of all packages.
-    :param requirements: a function that finds packages elsewhere; None if there is no other place.
+    :param requirements: a function that finds packages elsewhere; None to search nowhere else.
     """
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:

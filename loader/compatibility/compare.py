@@ -83,7 +83,17 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.
     :raises OSError: if a package cannot be read.
     """
-    before, after = read_interface(old, is_old=True), read_interface(new)
+    return compare_interfaces(read_interface(old, is_old=True), read_interface(new), requirements)
+
+
+def compare_interfaces(
+    before: Interface, after: Interface, requirements: Requirements | None = None
+) -> Comparison:
+    """Compare two versions of a package whose interfaces were read already, as ``compare`` does.
+
+    :raises DifferentPackages: if the packages have different names.
+    :raises YaqlMissing: if a contract was changed, and yaql is not installed.
+    """
     fqn = after.manifest.fqn
     if before.manifest.fqn != fqn:
         raise DifferentPackages(

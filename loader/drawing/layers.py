@@ -196,7 +196,7 @@ def _route(layered: _Layered, label: Any, before: Any, after: Any, *, is_back: b
 
 
 def _closing(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> list[bool]:
-    """Return for each arrow whether it closes a cycle; without such arrows, there is no cycle.
+    """Return for each arrow whether it closes a cycle. The other arrows have no cycle.
 
     The graph is walked depth-first, from the first box on. An arrow that leads to a box on the way
     to its own start closes a cycle.

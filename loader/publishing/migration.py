@@ -368,7 +368,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
-    """Return the service with a token for a project, or a string that says why there is none."""
+    """Return the service with a token for a project, or the reason why this fails, as a string."""
     remedy = (
         f"give your user a role in the project {owner} (openstack role add), and run the command "
         f"again; or delete the package, if there is no such project any more"

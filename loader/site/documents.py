@@ -24,9 +24,10 @@ from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from glare_murano.package.safe_yaml import MAX_SIZE
 from glare_murano.package.ui_form import FormCheck
 from loader import fs
-from loader.compatibility import compare, contracts
+from loader.compatibility import contracts
+from loader.compatibility.compare import compare_interfaces
 from loader.compatibility.declarations import Class, Declaration, Method
-from loader.compatibility.interface import read_interface
+from loader.compatibility.interface import Interface, read_interface
 from loader.compatibility.members import must_be_given
 from loader.compatibility.nodes import entries, flow, is_null, text, values
 
@@ -39,12 +40,13 @@ _TEXTS = {"io.murano.metadata.Title": "title", "io.murano.metadata.Description":
 _MAX_CHANGES = 200
 
 
-def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
+def read(path: pathlib.Path, logo: pathlib.Path) -> tuple[Document, Interface | None]:
     """Read a release.
 
     :param path: its archive, or its directory.
     :param logo: the path for its logo, without the suffix of the format.
-    :returns: the document. If the package cannot be read, it has only the key ``problems``.
+    :returns: the document, and the interface for a comparison. If the package cannot be read, the
+        document has only the key ``problems``, and there is no interface.
     """
     try:
         with Archive.open(path) as archive:
@@ -55,23 +57,23 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> Document:
         interface = read_interface(path)
         document["classes"] = [_class(each) for each in interface.classes.values()]
     except InvalidPackage as error:
-        return {"problems": [str(problem) for problem in error.problems]}
+        return {"problems": [str(problem) for problem in error.problems]}, None
     except Exception as error:
         # No package, however odd, may keep the others from having pages.
-        return {"problems": [str(error) or repr(error)]}
+        return {"problems": [str(error) or repr(error)]}, None
     if path.is_file():
         document |= {"size": path.stat().st_size, "digest": fs.digest(path)}
     if contents.logo is not None:
         document["logo"] = f"logo.{image_type(contents.logo).removeprefix('image/')}"
         logo.parent.mkdir(parents=True, exist_ok=True)
         logo.with_name(document["logo"]).write_bytes(contents.logo)
-    return document
+    return document, interface
 
 
-def changes(old: pathlib.Path, new: pathlib.Path) -> Document:
+def changes(old: Interface, new: Interface) -> Document:
     """Return the changes between two releases of a package, and the guard's verdict on them."""
     try:
-        found = compare(old, new)
+        found = compare_interfaces(old, new)
     except Exception as error:
         return {"verdict": f"The versions cannot be compared: {error}", "changes": []}
     return {
@@ -169,23 +171,15 @@ def _method(method: Method) -> Document:
 
 
 def _declaration(one: Declaration) -> Document:
-    written = one.written_contract()
     return {
         "name": one.name,
         "usage": one.usage,
-        "contract": written,
-        "classes": _types(written, one),
+        "contract": one.written_contract(),
+        "classes": [*dict.fromkeys(contracts.type_names(one.read_contract()))],
         "default": None if is_null(one.default) or one.default is None else flow(one.default),
         "required": must_be_given(one),
         **_texts(one.metadata),
     }
-
-
-def _types(written: str, one: Declaration) -> list[str]:
-    """Return the names of the classes in a contract."""
-    if "class(" not in written and "template(" not in written:
-        return []
-    return [*dict.fromkeys(contracts.type_names(one.read_contract()))]
 
 
 def _texts(metadata: Iterable[Any]) -> dict[str, str]:

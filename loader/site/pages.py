@@ -26,8 +26,9 @@ from loader.site.relations import Dependent
 
 # The largest number of dependents in a picture.
 _MAX_DRAWN = 12
-# The largest plan in a picture.
-_MAX_PLANNED = 60
+# The largest plan in a picture. With twice as many packages, drawing would take four times as long
+# as all else that is done for a release, and nobody could read the picture.
+_MAX_PLANNED = 30
 _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 
 
@@ -50,7 +51,6 @@ class Release:
     :param listed: fields that do not come from the archive, as in ``sources.Entry``.
     :param download: how to get the archive, as in ``sources.Entry``.
     :param links: base class, or class in a contract -> path of its page, from the root.
-    :param required: the requirements: FQN -> whether the catalogue has the package.
     :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
     :param inherited: class -> name, path and members of each of its base classes.
     :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
@@ -62,7 +62,6 @@ class Release:
     listed: Mapping[str, Any]
     download: str
     links: Mapping[str, str]
-    required: Mapping[str, bool]
     dependents: Sequence[Dependent]
     plan: Mapping[str, Any]
     inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
@@ -72,6 +71,11 @@ class Release:
     def path(self) -> str:
         """The path of its page."""
         return paths.release(self.fqn, self.version)
+
+    @functools.cached_property
+    def graph(self) -> Markup:
+        """The picture of the plan. Both pages of the newest release have the same one."""
+        return _graph(self, paths.to_root(self.path))
 
 
 def render_package(
@@ -101,8 +105,7 @@ def _of_release(
     if "problems" in release.document:
         yield _rendered("unreadable.html", path, **own)
         return
-    graph = _graph(release, paths.to_root(path))
-    yield _rendered("release.html", path, graph=graph, **own)
+    yield _rendered("release.html", path, **own)
     for each in release.document["classes"]:
         class_path = paths.class_page(release.fqn, version, each["name"])
         subclasses = release.subclasses.get(each["name"], ())
@@ -159,14 +162,14 @@ def _graph(release: Release, root: str) -> Markup:
         found = [each["version"], *(["one of several versions"] if is_double else [])]
         form = frozenset({"double"} if is_double else ())
         boxes[f"{each['fqn']} {each['version']}"] = Box(each["fqn"], found, form, link)
-    for fqn, _ in release.plan["missing"]:
-        boxes[f"{fqn} missing"] = Box(fqn, ["missing in this catalogue"], frozenset({"dotted"}))
-        lines.append(Line(own, f"{fqn} missing", "", f"{fqn} is missing"))
-    for each in chosen:
+    for each in release.plan["missing"]:
+        box = Box(each["fqn"], ["missing in this catalogue"], frozenset({"dotted"}))
+        boxes[f"{each['fqn']} missing"] = box
+    for each in (*chosen, *release.plan["missing"]):
+        end = f"{each['fqn']} {each.get('version', 'missing')}"
         for fqn, version, text in each["ranges"]:
             start = f"{fqn} {version}"
-            description = f"{start} requires {each['fqn']} {text}"
-            lines.append(Line(start, f"{each['fqn']} {each['version']}", text, description))
+            lines.append(Line(start, end, text, f"{start} requires {each['fqn']} {text}"))
     title = f"The packages that fit together with {own}, and those that require it"
     # The picture has escaped all texts.
     return Markup(pictures.draw_inside(title, boxes, lines))  # noqa: S704

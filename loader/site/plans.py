@@ -7,10 +7,11 @@ objects of an environment, so its answer can differ.
 """
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from glare_murano.package import Unplannable, VersionSpec, parse_version
+from glare_murano.resolver import Demand
 from glare_murano.wire import Query, Release
 from loader import errors, resolution
 from loader.catalogs.base import Catalog, newest_first
@@ -68,20 +69,24 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
             {
                 "fqn": choice.release.fqn,
                 "version": str(choice.release.version),
-                "ranges": [
-                    [each.requirer.fqn, str(each.requirer.version), each.spec.text]
-                    for each in choice.demands
-                    if each.requirer is not None
-                ],
+                "ranges": [*_ranges(choice.demands)],
                 "reason": resolution.explain(choice),
             }
             for choice in found.chosen
             if choice.release.fqn != fqn or str(choice.release.version) != version
         ],
         "missing": [
-            [missing.demand.fqn, missing.demand.spec.text] for missing in found.unsatisfied
+            {"fqn": missing.demand.fqn, "ranges": [*_ranges([missing.demand])]}
+            for missing in found.unsatisfied
         ],
     }
+
+
+def _ranges(demands: Iterable[Demand]) -> Iterator[list[str]]:
+    """Yield the FQN and the version of each requiring release, and its range."""
+    for each in demands:
+        if each.requirer is not None:
+            yield [each.requirer.fqn, str(each.requirer.version), each.spec.text]
 
 
 def _release(fqn: str, version: str, summary: Summary, yanked: str) -> Release:

@@ -2,7 +2,6 @@
 
 """Find which packages of a catalogue require each other, and which classes extend each other.
 
-If several releases of a package require another package, only the newest of them is listed.
 Subclasses are those in the newest release of each package.
 """
 
@@ -10,8 +9,8 @@ import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec, parse_version
-from glare_murano.package.versions import sort_key
 
 # What the pages of other releases show of a release, as JSON; see ``of_document``.
 Summary = dict[str, Any]
@@ -142,9 +141,9 @@ class Relations:
         return sorted(self._extending.get(class_name, ()))
 
 
-def newest_first(versions: Iterable[str]) -> list[Version]:
+def newest_first(versions: Iterable[str]) -> tuple[Version, ...]:
     """Return versions, the newest first."""
-    return sorted(map(parse_version, versions), key=sort_key, reverse=True)
+    return resolver.newest_first(map(parse_version, versions))
 
 
 def of_document(version: str, document: Mapping[str, Any]) -> Summary:

@@ -15,6 +15,7 @@ import datetime
 import errno
 import fcntl
 import fnmatch
+import functools
 import glob
 import hashlib
 import importlib.resources
@@ -30,6 +31,7 @@ from typing import Any
 
 from glare_murano.package import Version
 from loader import errors
+from loader.compatibility.interface import Interface
 from loader.drawing import pictures
 from loader.site import documents, pages, paths, plans, relations, search
 from loader.site.documents import Document
@@ -196,8 +198,7 @@ class _Rendering:
         with _workers(len(releases)) as workers:
             summaries = dict(self._documents(releases, workers))
             newest = {fqn: _newest(releases[fqn], summaries[fqn]) for fqn in releases}
-            found = Relations(summaries, newest)
-            prints = dict(self._pages(releases, summaries, found, workers))
+            prints = dict(self._pages(releases, summaries, newest, workers))
         written = sum(self._before.prints.get(fqn) != each for fqn, each in prints.items())
         self._index(releases, unreadable)
         stamps = {
@@ -259,7 +260,7 @@ class _Rendering:
         self,
         releases: Mapping[str, Mapping[str, Entry]],
         summaries: Mapping[str, Mapping[str, Summary]],
-        found: Relations,
+        newest: Mapping[str, str],
         workers: concurrent.futures.Executor,
     ) -> Iterator[tuple[str, str]]:
         """Yield for all packages the FQN, and the digest of what its pages show.
@@ -271,6 +272,7 @@ class _Rendering:
             for fqn, entries in releases.items()
         }
         catalog = plans.Releases(summaries, yanked)
+        found = Relations(summaries, newest)
 
         def write(fqn: str) -> concurrent.futures.Future[str]:
             shown = [
@@ -279,15 +281,15 @@ class _Rendering:
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
-            newest = _newest(releases[fqn], summaries[fqn])
-            text = json.dumps([self._site.title, newest, stamps, shown], sort_keys=True)
+            text = json.dumps([self._site.title, newest[fqn], stamps, shown], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:
                 old = self._old / _folder(fqn)
                 for file in old.rglob("*.html"):
                     _link(file, self._new / file.relative_to(self._old))
                 return _done(digest)
-            return workers.submit(_write_package, self._new, self._site, fqn, shown, newest, digest)
+            arguments = (self._new, self._site, fqn, shown, newest[fqn], digest)
+            return workers.submit(_write_package, *arguments)
 
         yield from self._each("write", releases, write)
 
@@ -370,7 +372,6 @@ def _related(
         "listed": {**_LISTED, **entry.listed},
         "download": entry.download,
         "links": links,
-        "required": {each: found.newest(each) is not None for each in summary["requirements"]},
         "dependents": [[*each] for each in found.dependents(fqn, version)],
         "inherited": {
             name: [
@@ -395,14 +396,14 @@ def _related(
 def _read_package(folder: pathlib.Path, places: Mapping[str, pathlib.Path]) -> dict[str, Summary]:
     """Read the archives of a package, and write their documents into a directory."""
     found: dict[str, Document] = {}
-    older: pathlib.Path | None = None
+    older: Interface | None = None
     for version in reversed(relations.newest_first(places)):
-        key, place = str(version), places[str(version)]
-        document = documents.read(place, folder / paths.part(key) / "logo")
-        if "problems" not in document:
+        key = str(version)
+        document, interface = documents.read(places[key], folder / paths.part(key) / "logo")
+        if interface is not None:
             if older is not None:
-                document["changes"] = documents.changes(older, place)
-            older = place
+                document["changes"] = documents.changes(older, interface)
+            older = interface
         found[key] = document
     (folder / _DATA).write_text(json.dumps(found, separators=(",", ":")))
     return {version: relations.of_document(version, each) for version, each in found.items()}
@@ -549,6 +550,7 @@ def _folder(fqn: str) -> str:
     return f"packages/{paths.part(fqn)}"
 
 
+@functools.cache
 def _code() -> str:
     """Return a digest of the code, the templates and the static files that make the pages."""
     digest = hashlib.sha256()

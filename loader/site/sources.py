@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from glare_murano.package import Archive, GlareMuranoError, InvalidPackage, read_manifest
 from glare_murano.selection import Selection
-from loader import fs
+from loader import fs, progress
 from loader.authoring import local_packages
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage
-from loader.publishing import bundles
+from loader.publishing import bundles, exports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,8 +147,10 @@ class Service:
         # The file is closed, since a package can have more versions than a process can open files.
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "package.zip")
+            package, name = self._packages[entry.place], self._repository.name
+            pieces = self._repository.download(package)
             with open(file, "wb") as stream:
-                stream.writelines(self._repository.download(self._packages[entry.place]))
+                stream.writelines(exports.checked(pieces, package, name, progress.ignore))
             yield file
 
 

@@ -139,6 +139,16 @@ def test_a_class_shows_what_it_inherits(tmp_path: pathlib.Path) -> None:
     assert 'property size <span class="mark">required</span>' in text
 
 
+def test_a_missing_package_is_shown_with_the_package_that_requires_it(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    _write(folder, "org.db", "1.1.0", Require={"org.none": "2"})
+    _render(folder, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.wiki", "latest")).read_text()
+    assert "<title>org.db 1.1.0 requires org.none 2</title>" in text
+    assert "org.wiki 1.0.0 requires org.none" not in text
+
+
 def test_a_plan_that_is_too_large_is_told(
     folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
