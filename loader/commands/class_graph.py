@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from glare_murano.package import VersionSpec
-from glare_murano.package.versions import sort_key
 from glare_murano.selection import Selection
 from loader import errors
 from loader.catalogs.repository import Repository
@@ -21,7 +20,7 @@ from loader.commands.dependency_graph import MISSING, range_of
 from loader.drawing import pictures
 from loader.drawing.pictures import Box, Line
 
-# Returns the packages that define a class.
+# Returns the packages that define a class, sorted by name, with the newest version of each first.
 _Defining = Callable[[str], Sequence[StoredPackage]]
 
 
@@ -111,7 +110,7 @@ def _owner(
     """Return the package of a base class, and the range in which it is required."""
     if base in (package.fields.get("class_definitions") or ()):
         return package, ""
-    for candidate in _sorted(defining(base)):
+    for candidate in defining(base):
         spec: VersionSpec | None = range_of(package, candidate.fqn)
         if spec is not None and spec.match(candidate.version):
             return candidate, spec.text
@@ -120,15 +119,9 @@ def _owner(
 
 def _newest(packages: Sequence[StoredPackage]) -> list[StoredPackage]:
     found: dict[str, StoredPackage] = {}
-    for package in _sorted(packages):
+    for package in packages:
         found.setdefault(package.fqn, package)
     return [*found.values()]
-
-
-def _sorted(packages: Sequence[StoredPackage]) -> list[StoredPackage]:
-    """Return packages sorted by name, with the newest version of each first."""
-    newest = sorted(packages, key=lambda package: sort_key(package.version), reverse=True)
-    return sorted(newest, key=lambda package: package.fqn)
 
 
 def svg(graph: Sequence[Extension]) -> str:

@@ -5,17 +5,16 @@
 import argparse
 import json
 import urllib.parse
-from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
-from cliff.formatters import base as formatters
 from osc_lib.cli import format_columns
 
-from glare_murano.package.errors import escaped
 from loader import errors
 from loader.catalogs.stored_package import StoredPackage
 from loader.commands import base, class_graph, parsing
 from loader.commands.class_graph import Extension
+from loader.commands.graph_format import GraphFormat
 from loader.commands.package_search import Search
 from loader.transport.failures import NoSuchPath
 
@@ -132,23 +131,15 @@ def _bases(package: StoredPackage, name: str) -> format_columns.ListColumn:
     return format_columns.ListColumn(class_graph.bases_of(package, name))
 
 
-class _Picture(formatters.ListFormatter):
+class _Picture(GraphFormat):
     """The output format that draws the base classes and the subclasses of a class."""
 
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        pass
+    columns = _EDGES
 
-    def emit_list(
-        self,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-        stdout: TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        if tuple(column_names) != _EDGES:
-            raise errors.LoaderError("a picture needs all columns; leave out -c, or use -f table")
-        rows = ([escaped(str(value)) for value in row] for row in data)
-        stdout.write(f"{class_graph.svg([Extension(*row) for row in rows])}\n")
+    def drawn(
+        self, rows: Sequence[Sequence[str]], stdout: TextIO, parsed_args: argparse.Namespace
+    ) -> str:
+        return class_graph.svg([Extension(*row) for row in rows])
 
 
 # The entry point of the output format.

@@ -5,16 +5,13 @@
 import argparse
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import TextIO
 
-from cliff.formatters import base as formatters
-
-from glare_murano.package.errors import escaped
-from loader import errors
 from loader.catalogs import stored_package
 from loader.commands import base, dependency_graph, drawings, parsing
 from loader.commands.dependency_graph import Requirement
+from loader.commands.graph_format import GraphFormat
 
 _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over", "Yanked")
 
@@ -68,50 +65,39 @@ class ShowTree(base.Lister):
         return _COLUMNS, [dataclasses.astuple(edge) for edge in graph]
 
 
-class _Drawing(formatters.ListFormatter):
-    """An output format that draws the rows of the command as a graph."""
+class _Tree(GraphFormat):
+    """The output format that draws a tree, with its root above all others."""
+
+    columns = _COLUMNS
+
+    def drawn(
+        self, rows: Sequence[Sequence[str]], stdout: TextIO, parsed_args: argparse.Namespace
+    ) -> str:
+        drawing = drawings.tree([Requirement(*row) for row in rows])
+        try:
+            drawing.encode(stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            return drawings.in_ascii(drawing)
+        return drawing
+
+
+class _Picture(GraphFormat):
+    """An output format whose arrows lead from the requiring packages to the required ones."""
+
+    columns = _COLUMNS
 
     def __init__(self, draw: Callable[[Sequence[Requirement]], str]) -> None:
         self._draw = draw
 
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        pass
-
-    def emit_list(
-        self,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-        stdout: TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        if tuple(column_names) != _COLUMNS:
-            raise errors.LoaderError("a drawing needs all columns; leave out -c, or use -f table")
-        rows = ([escaped(str(value)) for value in row] for row in data)
-        drawing = self._draw(self._arrows([Requirement(*row) for row in rows], parsed_args))
-        try:
-            drawing.encode(stdout.encoding or "utf-8")
-        except UnicodeEncodeError:
-            drawing = drawings.in_ascii(drawing)
-        stdout.write(f"{drawing}\n")
-
-    def _arrows(
-        self, graph: Sequence[Requirement], parsed_args: argparse.Namespace
-    ) -> Sequence[Requirement]:
-        """Return the edges as they are drawn; a tree has its root above all others."""
-        return graph
-
-
-class _Picture(_Drawing):
-    """A drawing whose arrows lead from the requiring packages to the required ones."""
-
-    def _arrows(
-        self, graph: Sequence[Requirement], parsed_args: argparse.Namespace
-    ) -> Sequence[Requirement]:
-        return dependency_graph.turned(graph) if parsed_args.reverse else graph
+    def drawn(
+        self, rows: Sequence[Sequence[str]], stdout: TextIO, parsed_args: argparse.Namespace
+    ) -> str:
+        graph = [Requirement(*row) for row in rows]
+        return self._draw(dependency_graph.turned(graph) if parsed_args.reverse else graph)
 
 
 # These are the entry points of the output formats.
-tree = functools.partial(_Drawing, drawings.tree)
+tree = _Tree
 dot = functools.partial(_Picture, drawings.dot)
 mermaid = functools.partial(_Picture, drawings.mermaid)
 svg = functools.partial(_Picture, drawings.svg)

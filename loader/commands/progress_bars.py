@@ -41,8 +41,6 @@ def counted(things: str, stream: TextIO) -> Iterator[Callable[[str, int, int], N
         rich.progress.BarColumn(),
         rich.progress.MofNCompleteColumn(),
     )
-    console = rich.console.Console(file=stream)
-    bars = rich.progress.Progress(*columns, console=console, disable=not stream.isatty())
     tasks: dict[str, rich.progress.TaskID] = {}
 
     def progress(step: str, done: int, total: int) -> None:
@@ -50,11 +48,8 @@ def counted(things: str, stream: TextIO) -> Iterator[Callable[[str, int, int], N
             tasks[step] = bars.add_task(f"{step} {things}", total=total)
         bars.update(tasks[step], completed=done)
 
-    try:
-        bars.start()
+    with _started(stream, *columns) as bars:
         yield progress
-    finally:
-        bars.stop()
 
 
 def _lines(action: str, stream: TextIO) -> Report:
@@ -78,8 +73,6 @@ def _bars(stream: TextIO) -> Iterator[Report]:
     )
     tasks: dict[str, rich.progress.TaskID] = {}
     guard = threading.Lock()
-    console = rich.console.Console(file=stream)
-    bars = rich.progress.Progress(*columns, console=console)
 
     def report(progress: Progress) -> None:
         with guard:
@@ -87,9 +80,20 @@ def _bars(stream: TextIO) -> Iterator[Report]:
                 tasks[progress.name] = bars.add_task(escaped(progress.name), total=progress.total)
         bars.update(tasks[progress.name], completed=progress.done)
 
+    with _started(stream, *columns) as bars:
+        yield report
+
+
+@contextlib.contextmanager
+def _started(
+    stream: TextIO, *columns: rich.progress.ProgressColumn
+) -> Iterator[rich.progress.Progress]:
+    """Show bars while the block runs, if the stream is a terminal."""
+    console = rich.console.Console(file=stream)
+    bars = rich.progress.Progress(*columns, console=console, disable=not stream.isatty())
     # ``with bars`` would leave the cursor hidden if Ctrl-C comes while the bars start.
     try:
         bars.start()
-        yield report
+        yield bars
     finally:
         bars.stop()
