@@ -4,8 +4,10 @@
 
 import contextlib
 import dataclasses
+import functools
 import http.server
 import json
+import pathlib
 import threading
 from collections.abc import Callable, Iterator
 
@@ -34,6 +36,23 @@ def serving(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@contextlib.contextmanager
+def serving_files(folder: pathlib.Path) -> Iterator[str]:
+    """Send the files in a folder, and yield the server's URL, with a slash."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
 
 
 @dataclasses.dataclass(frozen=True)

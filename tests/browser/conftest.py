@@ -2,10 +2,7 @@
 
 """A catalogue of pages, opened by Chromium from its files and from a web server."""
 
-import functools
-import http.server
 import pathlib
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +10,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 from loader.site import rendering, sources
-from tests import packages, prerequisites, processes
+from tests import packages, prerequisites, processes, web
 
 HOSTILE = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
 
@@ -40,24 +37,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder / "catalogue"
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session", params=["file", "http"])
 def root(request: pytest.FixtureRequest, site: pathlib.Path) -> Iterator[str]:
     """The URL of the catalogue's directory, with a slash."""
     if request.param == "file":
         yield f"{site.as_uri()}/"
         return
-    handler = functools.partial(_Handler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with web.serving_files(site) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

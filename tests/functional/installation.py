@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from keystoneclient.v3 import client as keystone_client
 
 from tests import prerequisites, processes
-from tests.functional import keystone
+from tests.functional import keystone, page_scripts
 
 PAGE = processes.ROOT / "doc" / "source" / "guides" / "operators" / "glare.rst"
 ETC = processes.ROOT / "glare_murano" / "glare" / "etc"
@@ -45,8 +45,7 @@ def shown() -> dict[str, pathlib.Path]:
 
 def blocks(language: str) -> str:
     """Return all blocks of code in a language."""
-    found = re.findall(rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", _steps(), re.M)
-    return re.sub("^    ", "", "".join(found), flags=re.M)
+    return page_scripts.blocks(_steps(), language)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,14 +3,13 @@
 """The documentation's Python examples run as they are written, over the real Glare."""
 
 import pathlib
-import re
-import textwrap
 
 import pytest
 import yaml
 
 from tests import packages
 from tests.functional.client import Client
+from tests.pages import page
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "doc" / "source"
@@ -20,9 +19,7 @@ SERVER = "http://127.0.0.1:9494"
 
 def _blocks(document: pathlib.Path, language: str) -> list[str]:
     """Return the code blocks of a document in one language."""
-    directive = rf"\.\. code-block:: {language}\n(?:   :.*\n)*\n((?:    .*\n|\n)+)"
-    found = re.findall(directive, document.read_text())
-    return [textwrap.dedent(block) for block in found]
+    return [block.text for block in page.blocks(document) if block.language == language]
 
 
 def test_the_python_examples_run(
@@ -53,7 +50,7 @@ def test_the_python_examples_run(
     def adapted(text: str) -> str:
         return text.replace(SERVER, admin.url).replace("org.example", name)
 
-    documents = [SOURCE / f"{page}.rst" for page in PAGES]
+    documents = [SOURCE / f"{each}.rst" for each in PAGES]
     for document in documents:
         for configuration in _blocks(document, "ini"):
             # Another block is for a cloud with Keystone and Glance.

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests import packages
+from tests import packages, svg
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
-
-_SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +108,11 @@ def test_base_classes_and_subclasses_are_drawn(
     openstack: OpenStack, published: str, of: str
 ) -> None:
     drawn = openstack.ok("class", "show", f"{published}.{of}.Thing", "-f", "svg").out
-    root = xml.etree.ElementTree.fromstring(drawn)
-    boxes = {
-        tuple(text.text for text in group.iter(f"{_SVG}text")): group.get("class")
-        for group in root.iter(f"{_SVG}g")
-        if group.get("class") is not None
-    }
-    assert boxes == {
+    assert svg.forms(drawn) == {
         (f"{published}.db.Thing", f"{published}.db 1.10.0"): "first" if of == "db" else "",
         (f"{published}.wiki.Thing", f"{published}.wiki 1.0.0"): "first" if of == "wiki" else "",
     }
-    arrows = [group for group in root.iter(f"{_SVG}g") if group.get("class") is None]
+    arrows = svg.arrows(xml.etree.ElementTree.fromstring(drawn))
     assert [[text.text for text in arrow.iter() if text.text] for arrow in arrows] == [
         [f"{published}.wiki.Thing extends {published}.db.Thing", "1"]
     ]

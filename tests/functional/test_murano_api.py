@@ -8,13 +8,11 @@ is no package in Murano's own database.
 
 import concurrent.futures
 import functools
-import http.server
 import io
 import json
 import logging
 import pathlib
 import re
-import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +26,7 @@ from muranoclient.osc.v1 import package as osc_package
 from muranoclient.shell import MuranoShell
 from muranoclient.v1.client import Client as MuranoClient
 
-from tests import packages, processes
+from tests import packages, processes, web
 from tests.functional import murano_api
 from tests.functional.client import Client
 
@@ -909,13 +907,8 @@ def repository(tmp_path: pathlib.Path, name: str) -> Iterator[str]:
             "bundles/shop.bundle": json.dumps({"Packages": [{"Name": f"{name}.app"}]}).encode(),
         },
     )
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        serving.join()
+    with web.serving_files(folder) as url:
+        yield url
 
 
 def _saved(folder: pathlib.Path) -> set[str]:

@@ -7,7 +7,7 @@ The services and the programs are real. ``test_operators`` follows the guides fo
 """
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -60,27 +60,26 @@ def test_a_page_holds(tmp_path: pathlib.Path, name: str) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", _AFTER_FIRST_STEPS)
-def test_a_page_holds_after_the_first_steps(tmp_path: pathlib.Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "blocks"),
+    [
+        *((name, page.blocks) for name in _AFTER_FIRST_STEPS),
+        *((name, clone.guide) for name in _GUIDES_AFTER_FIRST_STEPS),
+    ],
+)
+def test_a_page_holds_after_the_first_steps(
+    tmp_path: pathlib.Path, name: str, blocks: Callable[[pathlib.Path], list[page.Block]]
+) -> None:
     path = clone.SOURCE / f"{name}.rst"
     with clone.reading(tmp_path, {}) as reader:
         _follow_first_steps(reader)
-        reader.follow(path, page.blocks(path))
+        reader.follow(path, blocks(path))
 
 
 @pytest.mark.parametrize("name", _GUIDES_ALONE)
 def test_a_guide_holds(tmp_path: pathlib.Path, name: str) -> None:
     path = clone.SOURCE / f"{name}.rst"
     with clone.reading(tmp_path, clone.INSTALLED) as reader:
-        reader.follow(path, clone.guide(path))
-
-
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", _GUIDES_AFTER_FIRST_STEPS)
-def test_a_guide_holds_after_the_first_steps(tmp_path: pathlib.Path, name: str) -> None:
-    path = clone.SOURCE / f"{name}.rst"
-    with clone.reading(tmp_path, {}) as reader:
-        _follow_first_steps(reader)
         reader.follow(path, clone.guide(path))
 
 

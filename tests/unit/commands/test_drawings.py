@@ -9,8 +9,8 @@ import pytest
 from loader import errors
 from loader.commands import dependency_graph, drawings
 from loader.commands.dependency_graph import Requirement
+from tests import svg
 
-SVG = "{http://www.w3.org/2000/svg}"
 # The wiki and the blog require the database, which is in a cycle with its driver.
 GRAPH = [
     Requirement("org.wiki", "1.1.0", "*", ""),
@@ -75,13 +75,7 @@ def test_svg_tells_versions_yanks_and_missing_packages_by_words_and_borders() ->
         Requirement("org.db", "2.0.0", "2", "org.db 1.3.0"),
         Requirement("org.driver", "missing", "3", "org.db 2.0.0"),
     ]
-    drawn = xml.etree.ElementTree.fromstring(drawings.svg(graph))
-    boxes = {
-        tuple(text.text for text in group.iter(f"{SVG}text")): group.get("class")
-        for group in drawn.iter(f"{SVG}g")
-        if group.get("class") is not None
-    }
-    assert boxes == {
+    assert svg.forms(drawings.svg(graph)) == {
         ("org.wiki", "1.1.0"): "first",
         (
             "org.db",

@@ -13,8 +13,9 @@ import pytest
 
 from loader.drawing import pictures
 from loader.drawing.pictures import Box, Line
+from tests import svg
 
-SVG = "{http://www.w3.org/2000/svg}"
+SVG = svg.NAMESPACE
 # No text is smaller, in pixels.
 SMALLEST = 10
 Graph = tuple[Mapping[str, Box], Sequence[Line]]
@@ -82,9 +83,8 @@ def picture(graph: Graph) -> xml.etree.ElementTree.Element:
 
 def _borders(picture: xml.etree.ElementTree.Element) -> Iterator[Rectangle]:
     """The outer borders of the boxes."""
-    for group in picture.iter(f"{SVG}g"):
-        if group.get("class") is not None:
-            yield _rectangle(next(group.iter(f"{SVG}rect")))
+    for box in svg.boxes(picture):
+        yield _rectangle(next(box.iter(f"{SVG}rect")))
 
 
 def _rectangle(rect: xml.etree.ElementTree.Element) -> Rectangle:
