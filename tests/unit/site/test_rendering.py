@@ -506,3 +506,50 @@ def test_a_fault_in_reading_one_package_leaves_the_others(
     report = _render(folder, tmp_path / "site")
     assert report.unreadable == [("org.other 1.0.0", ["too deep"])]
     assert (tmp_path / "site" / paths.package("org.db")).is_file()
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_large_plan_is_not_drawn(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    (folder / "org.db.1.0.0.zip").unlink()
+    _write(folder, "org.db", "1.1.0")
+    monkeypatch.setattr(pages, "_MAX_PLANNED", most)
+    _render(folder, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.wiki", "latest")).read_text()
+    assert text.count(">org.wiki 1.0.0 requires org.db 1</title>") == most
+    assert text.count("too large for a picture") == 1 - most
+
+
+def test_of_many_dependents_some_are_drawn(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(folder, "org.blog", "1.0.0", Require={"org.db": "1"})
+    monkeypatch.setattr(pages, "_MAX_DRAWN", 1)
+    _render(folder, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.db", "latest")).read_text()
+    assert text.count("requires 1</title>") == 1
+    assert ">1 more packages</text>" in text
+
+
+def test_of_many_changes_some_are_listed(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "Name: org.db.Thing\nMethods:\n  a: {Body: []}\n  b: {Body: []}\n  c: {Body: []}\n"
+    files = packages.files(packages.manifest("org.db", "1.1.0"))
+    files["Classes/Thing.yaml"] = code.encode()
+    (folder / "new.zip").write_bytes(packages.zipped(files))
+    monkeypatch.setattr(documents, "_MAX_CHANGES", 1)
+    _render(folder, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.db", "1.1.0")).read_text()
+    assert text.count("<code>org.db.Thing</code>: ") == 1
+    assert "3 more" in text
+
+
+def test_of_many_words_some_are_found(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_MAX_WORDS", 2)
+    _render(folder, tmp_path / "site", "org.db")
+    parts = {path.stem for path in (tmp_path / "site" / "search").iterdir()}
+    assert parts == {search.part("org"), search.part("db")}
