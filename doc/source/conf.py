@@ -44,31 +44,23 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_theme_options = {"top_of_page_buttons": []}
-# The program -> the section of the manual, which is 8 for what an administrator runs.
-_SECTIONS = {
-    "glare-murano-glance-configure": 8,
-    "glare-murano-glance-status": 8,
-    "glare-murano-manage": 8,
-    "glare-murano-server": 1,
-    "glare-murano-status": 8,
-    "murano-glare-engine": 8,
-    "murano-glare-status": 8,
-    "murano-glare-test-runner": 1,
-    "openstack-murano": 1,
-}
-_PROGRAMS = "reference/programs"
+_PROGRAMS = pathlib.Path(__file__).parent / "reference" / "programs"
+# Their pages are in section 1 of the manual. The others are in section 8, for administrators.
+_FOR_USERS = {"glare-murano-server", "murano-glare-test-runner", "openstack-murano"}
 
 
-def _summary(name: str) -> str:
+def _summary(page: pathlib.Path) -> str:
     """Return the first sentence of a program's page, which is the name of its manual page."""
-    text = pathlib.Path(__file__).parent.joinpath(_PROGRAMS, f"{name}.rst").read_text()
-    sentence = text.split("\n\n")[2].strip(" .")
+    sentence = page.read_text().split("\n\n")[2].strip(" .")
     return sentence[0].lower() + sentence[1:]
 
 
 man_pages = [
-    (f"{_PROGRAMS}/{name}", name, _summary(name), author, section)
-    for name, section in _SECTIONS.items()
+    (
+        f"reference/programs/{page.stem}",
+        *(page.stem, _summary(page), author, 1 if page.stem in _FOR_USERS else 8),
+    )
+    for page in sorted(_PROGRAMS.glob("*-*.rst"))
 ]
 autodoc_member_order = "bysource"
 # What is imported to document the artifact type would bring Glare with it.
