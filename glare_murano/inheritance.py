@@ -148,10 +148,10 @@ class _Hierarchy:
             added = found
 
     def _add(self, record: ExtendingRecord, found: Mapping[str, set[PackageVersion]]) -> None:
-        """Add the direct subclasses of a class in a package to the hierarchy.
+        """Add the subclasses in a record to the hierarchy.
 
-        :param found: the new subclasses of this level: class -> packages that define it. New
-            subclasses are added.
+        :param found: the subclasses that are new on this level: name -> packages that define it.
+            This method adds those of the record.
         """
         for name in record.subclasses:
             self.extends[name].add(record.base)

@@ -58,7 +58,8 @@ class _Filter(NamedTuple):
     def is_alternative(self) -> bool:
         """Whether the filter has the prefix ``or:``.
 
-        For all such filters together, Glare joins the table once, with all rows of an artifact.
+        For all filters with this prefix together, Glare joins the table of properties only once.
+        This join has all rows of each artifact.
         """
         return self.combiner == "or" and not self.is_tags
 

@@ -73,7 +73,7 @@ def _find_invalid_options() -> Iterator[Finding]:
 
 
 def _find_incomplete_pipelines() -> Iterator[Finding]:
-    """Find pipelines that lack a filter of packages, or have the filters in another order."""
+    """Find pipelines that lack a filter of ``_FILTERS``, or have them in another order."""
     try:
         path = glare_config._get_deployment_config_file()
     except RuntimeError as error:

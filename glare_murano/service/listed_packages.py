@@ -2,9 +2,9 @@
 
 """Find the packages that meet the conditions of a list, and sort them.
 
-The database finds the packages that may meet the conditions. This module compares them again, and
-sorts them, so that all databases give the same packages, with versions in the order of SemVer. It
-reads only the fields that it compares or sorts by.
+The database finds the packages that may meet the conditions. This module checks the conditions
+again, and sorts the packages. So the result is the same with every database, and versions are in
+the order of SemVer. This module reads only the fields that it needs to check and to sort.
 
 Usually a list is sorted by name. For such a list, the database sorts the names, and this module
 reads the packages of some names at a time.
@@ -211,7 +211,7 @@ def _best(
 ) -> Iterator[Listed]:
     """Yield the best package of each name, or of each name and version, that meets the conditions.
 
-    The best packages are compared first. Most of them meet the conditions, and then the fields of
+    The best packages are checked first. Most of them meet the conditions, and then the fields of
     the others need not be read.
     """
     project = selection.project_id or database.viewer.project_id

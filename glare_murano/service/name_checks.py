@@ -94,7 +94,7 @@ def _find(
 
 
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each name that belongs to an extension plug-in, or to a class of one."""
+    """Yield a problem for each name that an extension plug-in, or a class in a plug-in, has."""
     if versions := settings.provided().get(fqn):
         known = ", ".join(map(str, newest_first(versions)))
         message = (

@@ -272,10 +272,10 @@ class _Mistakes:
             yield from self._expression(node, file, namespaces)
 
     def _may_use_class(self, node: yaml.Node, namespaces: Mapping[str, str] | None) -> bool:
-        """Return whether a string in a class is an expression, although it does not look like one.
+        """Return whether a node may use a class, although it is not marked as an expression.
 
-        If no function for required packages is given, no classes are searched for, so the result is
-        False.
+        It may do so if it is a string in a class file and valid YAQL. Without a function that finds
+        required packages, uses of classes are not checked, so the result is False.
         """
         if namespaces is None or self._find is None or not is_expression(node):
             return False

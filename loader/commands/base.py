@@ -141,7 +141,7 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
-        """Yield a package on this host as its path, or one in the cloud as a downloaded archive.
+        """Yield the path of a package on this host, or the downloaded archive of one in the cloud.
 
         :param place: the package; a path is a package on this host.
         :raises NotFound: if the cloud does not have the package.

@@ -118,12 +118,12 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties that are compared like arguments of ``initialize``.
+        """Return the properties that are arguments of ``initialize`` in the other version.
 
-        One version may have an argument where the other has a property with the same name. Users
-        give the value in the same way for both.
+        They are compared like arguments, since users give the value of a property in the same way
+        as the value of an argument.
 
-        :param hierarchy: the version whose properties are searched.
+        :param hierarchy: the classes of the version whose properties are searched.
         :param arguments: the arguments of ``initialize`` in the other version.
         """
         return {

@@ -58,7 +58,7 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
 def _parts(whole: Declaration, section: yaml.Node | None, is_old: bool) -> Iterator[Declaration]:
     """Yield a property for each entry in a section of the template.
 
-    :param whole: the property of the class that has all these entries.
+    :param whole: the property of the generated class for the whole section.
     """
     # An output has no contract, since it can have any value.
     generated = values(whole.contract) if whole.usage == "In" else {}

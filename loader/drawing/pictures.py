@@ -103,7 +103,10 @@ def draw(title: str, boxes: Mapping[str, Box], lines: Sequence[Line]) -> str:
 
 
 def draw_inside(title: str, boxes: Mapping[str, Box], lines: Sequence[Line]) -> str:
-    """Draw a picture for a page whose style sheet has ``STYLE``; the parameters are those above."""
+    """Draw a picture for a page whose style sheet has ``STYLE``.
+
+    The parameters are those of ``draw``.
+    """
     return _draw(title, boxes, lines, "")
 
 

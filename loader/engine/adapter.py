@@ -177,7 +177,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return self._loader.subclasses(class_name, version_spec, package_name)
 
     def register_package(self, package: MuranoPackage) -> None:
-        """Add a package of extension classes, which is used before packages of the catalogues."""
+        """Add an extension package, which the loader prefers to packages of the catalogues."""
         self._registered.append(package)
         requirements = {fqn: canonical_range(spec) for fqn, spec in package.requirements.items()}
         self._loader.provide(package.name, package.version, package.classes, requirements)
@@ -239,7 +239,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return found[version] if version is not None else None
 
     def _defining(self, class_name: str) -> Collection[MuranoPackage]:
-        """Return the packages of extension classes that define a class."""
+        """Return the extension packages that define a class."""
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:

@@ -65,10 +65,10 @@ class Trace:
 
 
 def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
-    """Wrap a function of Murano so that errors in it get a trace.
+    """Wrap a function of Murano, so that each error that it raises gets a ``Trace``.
 
-    :param note: a function that records a part; it gets the error's trace, and the arguments of the
-        wrapped function.
+    :param note: a function that records in the trace which part of the class the wrapped function
+        was reading; it gets the trace, and the arguments of the wrapped function.
     """
 
     @functools.wraps(function)

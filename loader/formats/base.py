@@ -28,8 +28,8 @@ class Package(abc.ABC):
     ) -> None:
         """Make a package.
 
-        :param format_name: the name in the format, such as ``MuranoPL``.
-        :param runtime_version: the version in the format.
+        :param format_name: the name of the format, such as ``MuranoPL``.
+        :param runtime_version: the version of the format, such as 1.4.0.
         :param source_directory: the path of the package's files. A package type with
             ``takes_source`` gets a ``PackageSource`` instead; see ``PackageTypes.load``.
         """
@@ -44,12 +44,12 @@ class Package(abc.ABC):
 
     @property
     def format_name(self) -> str:
-        """The name in the format, such as ``MuranoPL``."""
+        """The name of the format, such as ``MuranoPL``."""
         return self._format_name
 
     @property
     def runtime_version(self) -> Version:
-        """The version in the format."""
+        """The version of the format, such as 1.4.0."""
         return self._runtime_version
 
     @property

@@ -133,9 +133,9 @@ class PackageTypes:
 
 
 def _check_identity(package: Any, manifest: Manifest) -> None:
-    """Check that a package has the name and the version in its manifest.
+    """Check that a package has the same name and version as its manifest.
 
-    A plug-in may compute others, but catalogues list the package by its manifest.
+    A plug-in may compute another name or version, but catalogues list the package by its manifest.
 
     :raises UnsupportedFormat: if the name or the version differs.
     """

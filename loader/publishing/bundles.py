@@ -53,7 +53,8 @@ class BundleError(errors.LoaderError):
 class Entry:
     """A package in a bundle.
 
-    :param version: the version as the bundle has it; empty if any version may arrive.
+    :param version: the version in the bundle; empty if the bundle has none, so that the archive may
+        contain any version.
     :param place: the URL or the path of the archive.
     :param digest: the SHA-256 of the archive, in hexadecimal; empty if the bundle has none.
     """

@@ -164,7 +164,7 @@ class _State:
 
 
 class _Rendering:
-    """One rendering."""
+    """Renders a catalogue once; the old files of unchanged packages are used again."""
 
     def __init__(
         self,

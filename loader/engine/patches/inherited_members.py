@@ -217,10 +217,13 @@ def describe_ambiguous_classes() -> None:
 
 
 def _view(receiver: Any, context: Any) -> Any:
-    """Return the class whose members some code can use on an object or a class.
+    """Return the class whose members the calling code can use on an object or a class.
+
+    This is the class of the calling code, if the receiver belongs to it and was not cast.
+    Otherwise, it is the receiver's own class, or the class to which the receiver was cast.
 
     :param receiver: the object, a part of the object, or the class.
-    :param context: the YAQL context of the code.
+    :param context: the YAQL context of the calling code.
     """
     caller = None if context is None else helpers.get_type(context)
     is_cast = receiver is not getattr(receiver, "real_this", receiver)
