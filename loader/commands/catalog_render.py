@@ -41,12 +41,20 @@ class RenderCatalog(base.Command):
             help="A directory with packages, or a bundle, in place of the cloud (repeat for "
             "several).",
         )
+        parser.add_argument(
+            "--schemas",
+            action="store_true",
+            help="Show the JSON schema of each class as well. Needs Murano's engine, and runs the "
+            "contracts of the packages, in child processes with limits and without your token.",
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         directory = parsed_args.directory
         source = sources.Local(parsed_args.path) if parsed_args.path else self._service()
         with progress_bars.counted("packages", self.app.stderr) as progress:
-            report = rendering.render(source, directory, parsed_args.names, progress)
+            report = rendering.render(
+                source, directory, parsed_args.names, progress, parsed_args.schemas
+            )
         for place, problems in report.unreadable:
             self.note(f"{place} cannot be read: {'; '.join(problems)}")
         self.note(

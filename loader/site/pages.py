@@ -54,6 +54,7 @@ class Release:
     :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
     :param inherited: class -> name, path and members of each of its base classes.
     :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
+    :param schemas: class -> its JSON schema, as ``schemas.make`` returns it; empty without schemas.
     """
 
     fqn: str
@@ -66,6 +67,7 @@ class Release:
     plan: Mapping[str, Any]
     inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
     subclasses: Mapping[str, Sequence[tuple[str, str]]]
+    schemas: Mapping[str, Mapping[str, str]]
 
     @property
     def path(self) -> str:

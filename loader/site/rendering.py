@@ -33,7 +33,7 @@ from glare_murano.package import Version
 from loader import errors
 from loader.compatibility.interface import Interface
 from loader.drawing import pictures
-from loader.site import documents, pages, paths, plans, relations, search
+from loader.site import documents, pages, paths, plans, relations, schemas, search, sources
 from loader.site.documents import Document
 from loader.site.relations import Relations, Summary
 from loader.site.sources import Entry, Source, Unreadable
@@ -98,6 +98,7 @@ def render(
     target: pathlib.Path,
     names: Sequence[str] = (),
     progress: Callable[[str, int, int], None] = lambda *_: None,
+    with_schemas: bool = False,
 ) -> Report:
     """Render a catalogue into a directory, which is made if it is missing.
 
@@ -105,6 +106,9 @@ def render(
         default all.
     :param progress: a function that is called with a verb for the step, the number of packages that
         are done, and the number of all.
+    :param with_schemas: whether the pages of classes have their JSON schemas. Their contracts then
+        run, in child processes.
+    :raises NoEngine: if there shall be schemas, and Murano's engine is not installed.
     :raises ForeignFiles: if the directory has other files.
     :raises BusyTarget: if another process is rendering into the directory.
     :raises NotFound: if no package has one of the names.
@@ -112,9 +116,14 @@ def render(
     :raises OSError: if a file cannot be written.
     """
     target = target.absolute()
-    with _beside(target) as new:
+    with contextlib.ExitStack() as stack:
+        if with_schemas:
+            schemas.check_installed()
+            source = sources.Kept(source, stack)
+        new = stack.enter_context(_beside(target))
         before = _State.of(target)
-        report = _Rendering(source, before, target, new, progress).run(names)
+        rendering = _Rendering(source, before, target, new, progress, with_schemas)
+        report = rendering.run(names)
         if target.exists():
             shutil.copymode(target, new)
         _exchange(new, target)
@@ -173,6 +182,7 @@ class _Rendering:
         target: pathlib.Path,
         new: pathlib.Path,
         progress: Callable[[str, int, int], None],
+        with_schemas: bool,
     ) -> None:
         self._source = source
         self._before = before
@@ -181,6 +191,7 @@ class _Rendering:
         self._progress = progress
         rendered = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
         self._site = pages.Site(source.title, rendered)
+        self._with_schemas = with_schemas
         self._read = 0
 
     def run(self, names: Sequence[str]) -> Report:
@@ -281,17 +292,39 @@ class _Rendering:
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
-            text = json.dumps([self._site.title, newest[fqn], stamps, shown], sort_keys=True)
+            fitting = dict(self._fitting(fqn, shown, releases))
+            used = [each.stamp for entries in fitting.values() for each in entries]
+            text = json.dumps([self._site.title, newest[fqn], stamps, shown, used], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:
                 old = self._old / _folder(fqn)
                 for file in old.rglob("*.html"):
                     _link(file, self._new / file.relative_to(self._old))
                 return _done(digest)
-            arguments = (self._new, self._site, fqn, shown, newest[fqn], digest)
+            places = {version: [*map(self._place, entries)] for version, entries in fitting.items()}
+            arguments = (self._new, self._site, fqn, shown, places, newest[fqn], digest)
             return workers.submit(_write_package, *arguments)
 
         yield from self._each("write", releases, write)
+
+    def _fitting(
+        self,
+        fqn: str,
+        shown: Iterable[Mapping[str, Any]],
+        releases: Mapping[str, Mapping[str, Entry]],
+    ) -> Iterator[tuple[str, list[Entry]]]:
+        """Yield for each version of a package the releases from which its schemas are made.
+
+        These are the release itself, and the releases that fit together with it.
+        """
+        for each in shown if self._with_schemas else ():
+            chosen = [releases[one["fqn"]][one["version"]] for one in each["plan"]["chosen"]]
+            yield each["version"], [releases[fqn][each["version"]], *chosen]
+
+    def _place(self, entry: Entry) -> pathlib.Path:
+        """Return the path of a package, which stays on this host until the rendering ends."""
+        with self._source.fetched(entry) as path:
+            return path
 
     def _each(
         self,
@@ -414,11 +447,14 @@ def _write_package(
     site: pages.Site,
     fqn: str,
     shown: Sequence[Mapping[str, Any]],
+    places: Mapping[str, Sequence[pathlib.Path]],
     newest_version: str,
     digest: str,
 ) -> str:
     """Write the pages of a package.
 
+    :param places: version -> the paths of the releases from which its schemas are made; empty if
+        the pages have no schemas.
     :returns: the digest of what they show.
     """
     folder = new / _folder(fqn)
@@ -430,6 +466,7 @@ def _write_package(
                 "fqn": fqn,
                 "document": found[each["version"]],
                 "dependents": [relations.Dependent(*one) for one in each["dependents"]],
+                "schemas": _schemas(fqn, each["version"], places, found[each["version"]]),
             }
         )
         for each in shown
@@ -454,6 +491,18 @@ def _write_package(
     file.unlink(missing_ok=True)
     file.write_text(json.dumps(words, separators=(",", ":")))
     return digest
+
+
+def _schemas(
+    fqn: str,
+    version: str,
+    places: Mapping[str, Sequence[pathlib.Path]],
+    document: Document,
+) -> Mapping[str, Mapping[str, str]]:
+    classes = [each["name"] for each in document.get("classes", ())]
+    if version not in places or not classes:
+        return {}
+    return schemas.make(fqn, version, places[version], classes)
 
 
 def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:

@@ -154,6 +154,35 @@ class Service:
             yield file
 
 
+class Kept:
+    """A source whose packages stay on this host until the end, so each is downloaded once.
+
+    :param source: the source of the packages.
+    :param stack: what removes the downloaded packages.
+    """
+
+    def __init__(self, source: Source, stack: contextlib.ExitStack) -> None:
+        self._source = source
+        self._stack = stack
+        self._paths: dict[str, pathlib.Path] = {}
+
+    @property
+    def title(self) -> str:
+        """Where the packages come from, for the pages."""
+        return self._source.title
+
+    def entries(self) -> Iterator[Entry | Unreadable]:
+        """Yield the packages of the source."""
+        return self._source.entries()
+
+    @contextlib.contextmanager
+    def fetched(self, entry: Entry) -> Iterator[pathlib.Path]:
+        """Yield the path of a package, which also stays after the block."""
+        if entry.place not in self._paths:
+            self._paths[entry.place] = self._stack.enter_context(self._source.fetched(entry))
+        yield self._paths[entry.place]
+
+
 def _of_bundle(place: str) -> Iterator[Entry | Unreadable]:
     if bundles.is_url(place):
         raise bundles.BundleError(f"{place} is a URL; save the bundle with its archives first")

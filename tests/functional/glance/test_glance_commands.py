@@ -8,6 +8,7 @@ import pytest
 
 from glare_murano import images as form
 from loader import PackageLoader
+from loader.site import paths
 from tests import packages
 from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient
@@ -170,3 +171,27 @@ def test_a_glance_that_does_not_answer_has_an_exit_code(
     command.add_glance("test", "http://127.0.0.1:9", "user:any:member,reader")
     result = command.run("package", "list")
     assert (result.code, "Glance at http://127.0.0.1:9" in result.err) == (4, True)
+
+
+def test_pages_show_the_packages_that_the_project_can_use(
+    command: OpenStack, fqn: str, tmp_path: pathlib.Path, glance: Glance
+) -> None:
+    site = tmp_path / "pages"
+    first = command.ok("catalog", "render", str(site), f"{fqn}*")
+    assert "2 packages with 3 releases; 3 archives were read" in first.err
+    page = (site / paths.release(fqn, "1.1.0")).read_text()
+    # The plan, the command for a download, and a field of the service.
+    assert f"{fqn}.db</text>" in page
+    assert "openstack murano package save" in page
+    assert "fast" in page
+    again = command.ok("catalog", "render", str(site), f"{fqn}*")
+    assert "0 archives were read, and the pages of 0 packages were written" in again.err
+
+    (tmp_path / "other").mkdir()
+    other = OpenStack(tmp_path / "other", glance.url, "user:admin:admin,member,reader")
+    other.add_glance("test", glance.url, "user:admin:admin,member,reader")
+    # Another project, even with an administrator's rights, has none of these private packages.
+    assert other.run("package", "show", f"{fqn}.db").code == 0
+    refused = other.run("catalog", "render", str(tmp_path / "theirs"), f"{fqn}*")
+    assert refused.code == 3
+    assert f"no package has the name {fqn}*" in refused.err

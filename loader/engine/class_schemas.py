@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Make the JSON schemas of all classes in a package, for the pages of a catalogue.
+
+The contracts of classes are code of their package, so a child process of ``loader.site.schemas``
+calls ``make``. The child has no configuration, no environment variables and no token. It reads the
+package, and the packages that fit together with it, from files on this host.
+"""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+import oslo_messaging
+from murano.common import config
+
+from glare_murano.package import VersionSpec, parse_version
+from loader.catalogs.directory import DirectoryCatalog
+from loader.loader import PackageLoader
+
+# Modules of Murano read the options when they are imported.
+config.CONF([], project="murano", default_config_files=[])
+
+from murano.common import engine  # noqa: E402
+from murano.dsl import schema_generator  # noqa: E402
+
+from loader.engine import adapter, patches  # noqa: E402
+
+# The queue that the engine's functions would use; nothing is sent to it.
+_NO_QUEUE = "fake://"
+# The key of the schema that describes the class itself, and not one of its methods.
+_CLASS = ""
+
+
+def make(file: IO[bytes], fqn: str, version: str) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each class of a package. A child process calls this function.
+
+    The child's working directory must be empty; it gets the cache of the loader.
+
+    :param file: a file that contains a JSON list with the paths of the package, and of all packages
+        that fit together with it. Each is an archive or a directory.
+    :returns: class -> ``{"schema": SCHEMA}``, or ``{"problem": TEXT}`` if no schema can be made.
+    """
+    oslo_messaging.get_rpc_transport(config.CONF, _NO_QUEUE)
+    patches.install()
+    here = pathlib.Path.cwd()
+    catalogs = [*_catalogs(map(pathlib.Path, json.load(file)), here / "archives")]
+    with adapter.EnginePackageLoader(PackageLoader(catalogs, here / "cache")) as loader:
+        engine.get_plugin_loader().register_in_loader(loader)
+        package = loader.load_package(fqn, VersionSpec.exactly(parse_version(version)))
+        return {name: _describe(loader, package, name) for name in sorted(package.classes)}
+
+
+def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator[DirectoryCatalog]:
+    """Yield catalogues that have the packages at some paths, and no others.
+
+    :param archives: a new directory for links to archives, whose own directory may have others.
+    """
+    archives.mkdir()
+    for number, path in enumerate(paths):
+        if path.is_dir():
+            yield DirectoryCatalog(path)
+        else:
+            _link(path, archives / f"{number}.zip")
+    yield DirectoryCatalog(archives)
+
+
+def _link(path: pathlib.Path, new: pathlib.Path) -> None:
+    """Link a file, or copy it if it is on another file system."""
+    try:
+        new.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, new)
+
+
+def _describe(
+    loader: adapter.EnginePackageLoader, package: adapter.MuranoPackage, name: str
+) -> dict[str, Any]:
+    try:
+        schemas = schema_generator.generate_schema(
+            loader,
+            engine.ContextManager(),
+            name,
+            method_names=[_CLASS],
+            class_version=f"=={package.version}",
+            package_name=package.name,
+        )
+    except Exception as error:
+        # Contracts can raise any error, and the other classes are described all the same.
+        return {"problem": str(error) or repr(error)}
+    return {"schema": schemas[_CLASS]}
