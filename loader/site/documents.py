@@ -23,6 +23,7 @@ from glare_murano.package.contents import image_type
 from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from glare_murano.package.safe_yaml import MAX_SIZE
 from glare_murano.package.ui_form import FormCheck
+from glare_murano.package.ui_form.form_report import snake_case
 from loader import fs
 from loader.compatibility import contracts
 from loader.compatibility.compare import compare_interfaces
@@ -36,6 +37,15 @@ Document = dict[str, Any]
 _HEAT = "Heat.HOT"
 # The metadata classes of the core library with texts for users -> the key in a document.
 _TEXTS = {"io.murano.metadata.Title": "title", "io.murano.metadata.Description": "description"}
+# The attributes of a field that limit its value -> the words before the limit.
+_RULES = {
+    "choices": "one of",
+    "regexp_validator": "matches",
+    "min_length": "characters: at least",
+    "max_length": "characters: at most",
+    "min_value": "at least",
+    "max_value": "at most",
+}
 # The largest number of changes in a document.
 _MAX_CHANGES = 200
 
@@ -142,8 +152,26 @@ def _form(data: bytes) -> Iterator[Document]:
 
 
 def _field(keys: Mapping[str, yaml.Node]) -> Document:
-    found = {key: text(keys.get(key), "") for key in ("name", "type", "label", "description")}
-    return {**found, "required": text(keys.get("required"), "true").lower()}
+    written = {snake_case(key): node for key, node in keys.items()}
+    found = {key: text(written.get(key), "") for key in ("name", "type", "label", "description")}
+    return {
+        **found,
+        "description": found["description"] or text(written.get("help_text"), ""),
+        "required": text(written.get("required"), "true").lower(),
+        "default": flow(written["initial"]) if "initial" in written else "",
+        "rules": [*_rules(written)],
+    }
+
+
+def _rules(written: Mapping[str, yaml.Node]) -> Iterator[str]:
+    """Yield the rules for the value of a field: limits, choices, and messages of validators."""
+    for key, words in _RULES.items():
+        if key in written:
+            yield f"{words} {flow(written[key])}"
+    validators = written.get("validators")
+    for each in validators.value if isinstance(validators, yaml.SequenceNode) else ():
+        if message := text(values(each).get("message"), ""):
+            yield message
 
 
 def _class(each: Class) -> Document:

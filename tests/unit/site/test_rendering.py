@@ -3,6 +3,7 @@
 """A catalogue of pages, rendered from directories."""
 
 import concurrent.futures
+import html
 import html.parser
 import json
 import pathlib
@@ -442,6 +443,45 @@ def test_a_form_has_its_steps_and_fields(site: pathlib.Path) -> None:
     assert '<h2 id="form">Form</h2>' in text
     assert "Fields of appConfiguration" in text
     assert "How the wiki is called." in text
+
+
+FORM = b"""
+Version: 2
+Application: {?: {type: org.db.Thing}, name: $.first.name}
+Forms:
+  - first:
+      fields:
+        - name: name
+          type: string
+          label: Host name
+          helpText: Lower case only
+          initial: db
+          minLength: 3
+          regexpValidator: '[a-z]+'
+          validators:
+            - expr: {regexpValidator: '.*[^-]'}
+              message: It ends with no hyphen
+        - name: size
+          type: choice
+          choices: [[small, Small], [large, Large]]
+          required: false
+"""
+
+
+def test_a_field_has_its_default_and_its_rules(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    files = {**packages.files(packages.manifest("org.db")), "UI/ui.yaml": FORM}
+    (place / "db.zip").write_bytes(packages.zipped(files))
+    _render(place, tmp_path / "site")
+    text = (tmp_path / "site" / paths.release("org.db", "1.0.0")).read_text()
+    shown = html.unescape(text)
+    for rule in ("characters: at least 3", "matches '[a-z]+'", "It ends with no hyphen"):
+        assert f"<br>{rule}" in shown
+    assert "<br>one of [[small, Small], [large, Large]]" in shown
+    assert "choice, optional" in shown
+    assert "<td><code>db</code></td>" in shown
+    assert "Lower case only" in shown
 
 
 def test_titles_and_descriptions_come_from_metadata(tmp_path: pathlib.Path) -> None:
