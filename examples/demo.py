@@ -350,7 +350,7 @@ def run(server: Callable[[pathlib.Path], Server], description: str) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(f"\nThe demo took {time.monotonic() - start:.1f} seconds.")
-    print(f"Open the pages about the packages in a browser: {page.as_uri()}")
+    print(f"Open the pages about the packages in a browser:\n    {page.as_uri()}")
     return 0
 
 

@@ -19,9 +19,13 @@ def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
 
 
-def _transcript(printed: list[str]) -> bool:
-    """Return whether the lines of the README's transcript were printed, in this order."""
+def _transcript(printed: list[str], clone: pathlib.Path) -> bool:
+    """Return whether the lines of the README's transcript were printed, in this order.
+
+    :param clone: a directory in place of the clone that the README names.
+    """
     readme = (pathlib.Path(__file__).parents[2] / "README.rst").read_text()
+    readme = readme.replace("file:///home/you/glare-murano", clone.as_uri())
     _, _, after = readme.partition("From its output::\n\n")
     block = textwrap.dedent(re.split(r"\n(?=\S)", after)[0])
     shown = [line for line in block.splitlines() if line not in {"", "..."}]
@@ -39,7 +43,8 @@ def test_the_demo_shows_what_the_whole_is_for(
     tmp_path_factory: pytest.TempPathFactory,
     program: str,
 ) -> None:
-    pages = tmp_path_factory.mktemp("pages")
+    clone = tmp_path_factory.mktemp("clone")
+    pages = clone / "build" / "catalogue"
     finished = subprocess.run(
         [*COMMAND, program, core_library, "--pages", pages],
         capture_output=True,
@@ -59,11 +64,11 @@ def test_the_demo_shows_what_the_whole_is_for(
         assert re.search(line, finished.stdout), line
     assert list(tmp_path.iterdir()) == []
     page = (pages / "index.html").as_uri()
-    assert finished.stdout.endswith(f"Open the pages about the packages in a browser: {page}\n")
+    assert finished.stdout.endswith(f"Open the pages about the packages in a browser:\n    {page}\n")
     assert "org.example.wiki" in (pages / "index.html").read_text()
 
     if program == "examples.demo":
-        assert _transcript(finished.stdout.splitlines())
+        assert _transcript(finished.stdout.splitlines(), clone)
 
 
 def test_a_demo_without_the_core_library_says_so(tmp_path: pathlib.Path) -> None:
