@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     """The values that identify an archive's content: path, size in bytes, and time of change.
 
     If an archive is replaced, its identity changes. The time is in nanoseconds. The limits are part
-    of the identity, since an archive that one set of limits allows may exceed another.
+    of the identity, since an archive may exceed the limits of one reader, but not of another.
     """
 
     path: str
@@ -55,7 +55,7 @@ class ArchiveIndex:
 
     Several threads may read files at once.
 
-    :ivar identity: the content that was indexed.
+    :ivar identity: the identity of the indexed archive.
     :ivar archive: an object that reads files. The archive on disk is open only during a read, or
         within ``kept_open``.
     """
@@ -139,7 +139,7 @@ class _ReopenedFile(io.RawIOBase):
         super().__init__()
         self.path = path
         self._offset = 0
-        # Each thread has a file of its own, since it may close the file while another one reads.
+        # Each thread opens the file itself, since it may close it while another thread reads.
         self._kept = threading.local()
 
     @contextlib.contextmanager

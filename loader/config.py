@@ -234,7 +234,7 @@ def package_loader(
         credentials in the group ``glare`` or ``glance``.
     :param enabled_plugins: the distributions whose package types may be used; None allows all.
     :raises UnknownCatalog: if a catalogue is not installed.
-    :raises CatalogError: if there is no catalogue, or if one cannot be made.
+    :raises CatalogError: if there is no catalogue, or if a catalogue cannot be made.
     :raises CacheError: if the directory of the cache cannot be used.
     :raises LockError: if the lock file cannot be read, or is not valid.
     :raises LoaderError: if the file of reserved names is not valid.

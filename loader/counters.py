@@ -10,7 +10,7 @@ _guard = threading.Lock()
 
 @dataclasses.dataclass
 class Counters:
-    """Counts of what an object has done so far; any thread may add to them.
+    """Counts the work that an object, such as a cache, has done; any thread may add to the counts.
 
     >>> counters = Counters(requests=1)
     >>> counters.count(requests=1, seconds=0.5)
@@ -34,7 +34,7 @@ class Counters:
     seconds: float = 0.0
 
     def add(self, other: "Counters") -> None:
-        """Add the values of other counters to these."""
+        """Add the values of other counters to these counters."""
         self.count(**vars(other))
 
     def count(self, **sums: float) -> None:

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 
 @functools.cache
 def installed(group: str) -> Mapping[str, Mapping[str, importlib.metadata.EntryPoint]]:
-    """Return the entry points of a group, by name, and then by the name of the distribution.
+    """Return the entry points of a group.
+
+    The result is a mapping of names to mappings. The inner mapping has the entry points with one
+    name, by the names of the distributions that register them.
 
     Each process reads the metadata of the installed distributions only once.
     """

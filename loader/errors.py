@@ -13,7 +13,8 @@ from glare_murano.package import GlareMuranoError, Version, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.resolver import Demand, PackageVersion
 
-# A message has limits, since other people write the names and requirements in it.
+# The length of a message is limited, since authors of packages choose the names and requirements in
+# it.
 MAX_CHAINS = 10
 _MAX_STEPS = 10
 _MAX_LISTED = 20
@@ -29,7 +30,7 @@ class RequirementChains:
     A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with the chosen versions in
     brackets.
 
-    :param shown: the first chains; each is a sequence of demands, and the last one is for the
+    :param shown: the first chains; each is a sequence of demands, and its last demand is for the
         package.
     :param omitted: how many further chains there are.
     """
@@ -47,7 +48,7 @@ class LoaderError(GlareMuranoError):
 
 
 class NotFound(LoaderError, LookupError):
-    """No catalogue has the package or the class."""
+    """A package, a class or another requested object was not found."""
 
 
 class NoSuchPackage(NotFound):
@@ -63,8 +64,8 @@ class NoSuchPackage(NotFound):
 
     :ivar fqn: the name of the package.
     :ivar spec: the range.
-    :ivar available: the versions of the package, the newest first, without yanked ones.
-    :ivar pinned: the missing version, if it is pinned; None if it is not.
+    :ivar available: the versions of the package, the newest first, without yanked versions.
+    :ivar pinned: the missing version if it is pinned; None if no version is pinned.
     :ivar chains: the chains of demands that lead to the package.
     :ivar others: the errors for other packages that are missing too.
     """
@@ -88,7 +89,7 @@ class NoSuchPackage(NotFound):
             the newest first.
         :param catalogs: the names of the catalogues that were searched.
         :param remedy: how a user can add the version to the catalogues.
-        :param requirer: the requiring package; None if no package requires the missing one.
+        :param requirer: the requiring package; None if no package requires the missing package.
         :param excluded: a sentence for each release that can be seen but must not be chosen.
         """
         self.fqn = fqn
@@ -105,7 +106,7 @@ class NoSuchPackage(NotFound):
         if pinned is not None:
             details.append(f"pinned to {pinned}")
             alternative = "remove the pin"
-        # A single demand from a root is not shown: it would repeat the message's first words.
+        # A single demand is not shown: it would repeat the beginning of the message.
         is_longer = sum(map(len, chains.shown)) > 1
         requirements = f"; the requirements on it: {chains}" if is_longer else ""
         versions = {"available": available, **{kind: v for kind, v in unusable.items() if v}}
@@ -170,7 +171,7 @@ class NotRequired(LoaderError, LookupError):
     def __init__(self, requirer: PackageVersion, fqn: object, required: Collection[str]) -> None:
         """Make the error.
 
-        :param required: the names of the packages that are required.
+        :param required: the names of the packages that the requirer does require.
         """
         self.fqn = fqn
         name = listed([str(fqn)])

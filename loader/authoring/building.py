@@ -25,7 +25,7 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
     :param place: the directory or the ZIP file of the package.
     :param target: the file to write; by default, ``NAME.VERSION.zip`` in the current directory.
     :raises InvalidPackages: if the package breaks rules; the error has all problems.
-    :raises WrongDirectory: if the name of the directory is another version.
+    :raises WrongDirectory: if the directory's name is a version, but not the package's version.
     :raises BuildError: if the file would be inside the package's directory, or cannot be written.
     :raises OSError: if a file of the package cannot be read.
     """

@@ -2,10 +2,9 @@
 
 """Check a package on this host for its author: report all problems at once, without a network.
 
-A finding is an error if it breaks a rule for uploads, or if the version is too small for the
-changes. Other findings are warnings: an upload accepts them, but they look like mistakes. For
-example, a form may break no rule, although the dashboard cannot show it. By default, this is a
-warning.
+A finding is an error if an upload would be refused because of it, or if the version is too small
+for the changes. Other findings are warnings: an upload accepts them, but they look like mistakes.
+By default, a form that the dashboard cannot show is a warning too.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ from loader.compatibility.interface import read_interface
 from loader.compatibility.nodes import entries, is_expression, pairs
 
 _CLASS_SUFFIXES = (".yaml", ".yml")
-# The only class that the engine adds to those of the core library.
+# The only class that the engine adds to the classes of the core library.
 _ENGINE_CLASS = "io.murano.system.GC"
 
 
@@ -88,7 +87,7 @@ def check(
 def _broken_rules(
     place: pathlib.Path, archive: Archive, form_check: FormCheck
 ) -> Iterator[Finding]:
-    """Yield the problems for which an upload is refused, and then the warnings of an upload."""
+    """Yield an error for each problem that prevents an upload, and then the upload's warnings."""
     problems: Sequence[Problem] = ()
     try:
         warnings = read_contents(archive, describe_for_author, form_check).warnings
@@ -104,11 +103,12 @@ def _broken_rules(
 def check_bases(
     place: pathlib.Path, requirements: Requirements | None = None
 ) -> tuple[list[Finding], Mapping[str, str]]:
-    """Check that the base classes in a valid package are in this package, or in required ones.
+    """Check that the package itself, or a package that it requires, defines each base class.
 
+    :param place: a valid package: a directory or a ZIP file.
     :param requirements: a function that returns required packages, as for ``compare``.
-    :returns: the findings; and the required packages that were not read, but may have the missing
-        base classes, as a mapping of FQNs with ranges to reasons.
+    :returns: the findings, and the required packages that were not read. The latter are a mapping
+        of FQNs with ranges to the reasons; these packages may have the missing base classes.
     """
     with Archive.open(place) as archive:
         contents = read_contents(archive)
@@ -233,7 +233,7 @@ class _Mistakes:
             return
         if node is None:
             return
-        # An upload already finds the problems that do not need parsed expressions.
+        # ``_broken_rules`` already reports the problems that do not need parsed expressions.
         known = {*itertools.chain(*check_form(data, file))}
         for problem in itertools.chain(*check_form(data, file, expressions.is_form_expression)):
             if problem not in known:
@@ -294,7 +294,7 @@ class _Mistakes:
             message = f"{quoted(node.value)} is not valid YAQL: {error}"
             yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)
             return
-        # A name alone may be that of an exception, which is not a class.
+        # A string that is only a name may name an exception, which is not a class.
         if namespaces is None or expressions.class_name(expression, namespaces) is not None:
             return
         for name in dict.fromkeys(expressions.used_classes(expression, namespaces)):
@@ -320,7 +320,7 @@ class _Mistakes:
 
     @functools.cached_property
     def _hierarchy(self) -> Hierarchy | None:
-        """The classes of the package; None if they cannot be read, or no packages are given."""
+        """The classes of the package; None if they are invalid, or without ``requirements``."""
         if self._find is None:
             return None
         try:
@@ -379,7 +379,7 @@ def _finding_at(
 ) -> Finding:
     if place.is_dir():
         return Finding(level, rule, place / file if file else place, line, message)
-    # For a ZIP file, the message has the inner file and the line: a finding's line would be that
-    # of the ZIP file.
+    # For a ZIP file, the message has the inner file and the line: the attribute ``line`` would
+    # count the lines of the ZIP file itself.
     inside = f"{file}, line {line}: " if line else f"{file}: " if file else ""
     return Finding(level, rule, place, 0, f"{inside}{message}")

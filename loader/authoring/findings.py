@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The findings of a check, and their output as text, GitHub annotations and SARIF 2.1.0.
+"""Define findings, and write them as text, GitHub annotations and SARIF 2.1.0.
 
-``checking`` has the checks themselves.
+The checks that make findings are in ``checking``.
 """
 
 import ast
@@ -36,7 +36,8 @@ class Finding:
 
     :param level: the severity of the problem.
     :param rule: the broken rule; the string below the rule says why it exists and what to do.
-    :param path: the file on this host; for a package in a ZIP file, the ZIP file.
+    :param path: the file or the directory with the problem; for a package in a ZIP file, the path
+        of the ZIP file.
     :param line: the line in the file, counted from 1; 0 if unknown.
     :param message: what is wrong.
     """
@@ -87,7 +88,10 @@ def sarif(findings: Sequence[Finding]) -> str:
 
 
 def remedies(rules: type[enum.StrEnum]) -> Mapping[str, str]:
-    """Return a mapping of an enumeration's members to the strings below them."""
+    """Read the source of an enumeration, and return the string below each member.
+
+    :returns: a mapping of the names of the members to the strings.
+    """
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(rules))).body
     found = {}
     name = ""

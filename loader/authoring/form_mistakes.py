@@ -14,13 +14,14 @@ from glare_murano.resolver import satisfies_itself
 from loader.authoring.check_rules import CheckRule
 from loader.compatibility.nodes import entries, is_expression, pairs, text, values
 
-# A rule, its place in the form, and a message.
+# The broken rule, the YAML node that breaks it, and a message.
 Mistake = tuple[CheckRule, yaml.Node, str]
 
-# In these expressions, "$" may stand for something other than the values of all pages.
+# If this matches an expression, "$" in it may stand for something other than the values of all
+# pages.
 _REBINDING = re.compile(r"->|\.\s*\w+\s*\(")
 _REFERENCE = re.compile(r"(?<![\w$])\$(?:forms)?\.([^\W\d]\w*)(?:\.([^\W\d]\w*))?")
-# The page that the dashboard adds.
+# The name of the page that the dashboard adds to each form.
 _LAST_PAGE = "workflowManagement"
 
 

@@ -65,7 +65,7 @@ class LocalPackage:
 
     @property
     def requirements(self) -> Mapping[str, VersionSpec]:
-        """The required ranges of other packages, by FQN; a requirement for itself is left out."""
+        """The ranges of required packages, by FQN; the package itself is left out."""
         required = self.contents.requirements.items()
         return {fqn: spec for fqn, spec in required if fqn != self.fqn}
 
@@ -176,7 +176,7 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
 def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
     """Return whether a package and another archive have the same files.
 
-    Their digests are not compared, since different tools pack the same files differently.
+    Both are packed again and then compared, since different tools pack the same files differently.
 
     :raises InvalidArchive: if the other archive is not valid.
     """
@@ -200,9 +200,9 @@ def check_place(place: pathlib.Path, manifest: Manifest) -> None:
 
 
 def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
-    """Return the problems that break no rule for uploads, but for which no dashboard shows a form.
+    """Return the problems that prevent the dashboard from showing the form of a package.
 
-    Services can be configured to refuse such forms.
+    By default, services accept such packages, but they can be configured to refuse them.
     """
     with Archive.open(package.archive) as archive:
         try:
@@ -214,7 +214,7 @@ def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
 
 @contextlib.contextmanager
 def named(place: object) -> Iterator[None]:
-    """Put the place of a package in front of the problems that the block finds.
+    """Put the place of a package before the message of each problem that the block finds.
 
     :raises InvalidPackages: instead of InvalidPackage; the error has all problems.
     """

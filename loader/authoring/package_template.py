@@ -175,7 +175,7 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
 
     :param name: the fully qualified name of the package, which has to contain a dot.
     :returns: the paths of the files, relative to the directory.
-    :raises InvalidName: if the name is not valid, or no name for the main class can be made of it.
+    :raises InvalidName: if the name is not valid, or no valid class name can be made from it.
     :raises DirectoryUsed: if the directory has files.
     :raises OSError: if a file cannot be written.
     """
@@ -224,7 +224,7 @@ def new_package(
 def _class_name(name: str) -> str:
     """Return the name of a package's main class, such as ``WebShop`` for ``org.example.web_shop``.
 
-    :raises InvalidName: if no valid class name can be made of the package's name.
+    :raises InvalidName: if no valid class name can be made from the package's name.
     """
     words = name.rpartition(".")[2].split("_")
     title = "".join(f"{word[:1].upper()}{word[1:]}" for word in words)

@@ -4,8 +4,8 @@
 
 The specification "Murano versioning", "Developer impact", defines the layout. The *tree* of a
 package is a directory: it has a directory for each released version, and the directory ``dev``, in
-which the package has no version. The trees of other packages are beside it, and each has the name
-of its package. Nothing is published here.
+which the package has no version. The trees of other packages are beside it, and each tree is named
+after its package. Nothing is published here.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from loader.catalogs.directory import DEV
 from loader.compatibility import UNVERSIONED, Comparison, Requirements, Verdict, compare
 
 _FIRST = Version("0.1.0")
-# Ranges in the manifest of dev that stand for "no range yet", since versioning is off there.
+# In the manifest of dev, these ranges mean "no range yet", since packages in dev have no version.
 _UNVERSIONED_RANGES = frozenset(map(VersionSpec.of, (None, "0.0", "0.0.0", "*")))
 
 
@@ -83,14 +83,14 @@ def prepare(
     """Prepare a release; the tree is not changed.
 
     By default, the version is the smallest one that is enough for the changes since the newest
-    release. If the manifest in ``dev`` has a greater version, the release gets that one. The first
-    release gets the version in ``dev``, or 0.1.0 if there is none.
+    release. If the manifest in ``dev`` has a greater version, the release gets this greater
+    version. The first release gets the version in ``dev``, or 0.1.0 if ``dev`` has no version.
 
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for temporary files.
     :param version: the version of the release, instead of the default.
-    :param requirements: a function that returns those required packages that are not beside the
-        tree.
+    :param requirements: a function that returns a required package; it is called if no release
+        beside the tree is in the required range.
     :raises ReleaseError: if there is nothing to release, if the version was released already, or if
         a required package has no release.
     :raises InvalidPackages: if ``dev`` breaks rules.
@@ -165,10 +165,12 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return ranges for requirements without a range, from the newest releases beside the tree.
+    """Return ranges by FQN, for the requirements in a manifest that have no range.
+
+    Each range is compatible with the newest release of the required package beside the tree.
 
     :param parent: the directory with the trees of all packages.
-    :raises ReleaseError: if a required package is beside the tree, and has no release.
+    :raises ReleaseError: if a required package is beside the tree, but has no release.
     """
     found = {}
     for fqn in manifest.document.get("Require") or ():
@@ -187,7 +189,7 @@ def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
 
 
 def _compatible_range(version: Version) -> str:
-    """Return the range of versions that can replace a version, such as ``>=1.4,<2`` for 1.4.2."""
+    """Return the range that is compatible with a version, such as ``>=1.4,<2`` for 1.4.2."""
     start = f"{version.major}.{version.minor}"
     if version.prerelease:
         start = str(version)
@@ -198,7 +200,8 @@ def _compatible_range(version: Version) -> str:
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
     """Return a function that finds a required package.
 
-    It searches the trees beside that of the released package, and then calls ``requirements``.
+    The function searches the trees beside the tree of the released package. If it finds nothing
+    there, it calls ``requirements``.
 
     :param parent: the directory with the trees of all packages.
     :param requirements: a function that finds packages elsewhere; None to search nowhere else.
@@ -233,9 +236,9 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that the changed manifest has the new values; YAML anchors may prevent this.
+    """Check that the edited manifest has the new version and ranges; YAML anchors can prevent this.
 
-    :raises ReleaseError: if it has other values, or is not valid.
+    :raises ReleaseError: if the manifest has other values, or is not valid.
     """
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)

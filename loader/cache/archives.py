@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep archives on disk as they were downloaded; the name of each is its SHA-256 digest.
+"""Keep archives on disk as they were downloaded; each file is named after its SHA-256 digest.
 
 When an archive is stored or first used, its digest is checked, and a record of its size and time of
 change is written into another directory. Later uses check the digest again only if a process has
@@ -79,7 +79,7 @@ class ArchiveFiles:
         return [f"its archive {problem}" for problem in problems.values()]
 
     def place(self, made: Mapping[str, ArchiveIndex]) -> None:
-        """Write new archives to the disk, and then move them to their places.
+        """Sync new archives to the disk, and then move them into the directory of the archives.
 
         :param made: a mapping of digests to the indexes of the archives.
         """

@@ -18,7 +18,7 @@ import platformdirs
 from loader import errors
 
 _ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
-# Other modules write into these directories.
+# Modules outside of ``loader.cache`` write into these directories.
 RESOLVED, _CATALOGS = "resolved", "catalogs"
 
 _T = TypeVar("_T")
@@ -34,7 +34,7 @@ class CacheDirectory:
     :ivar staging: the directory of files that are not complete yet.
     :ivar resolved: the directory of the offline indexes.
     :ivar lock: the lock file.
-    :ivar size: the file that contains the size of all packages together.
+    :ivar size: the file that contains the total size of all packages.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -68,7 +68,7 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Turn an OSError in the block into a CacheError; if the cache is closed, refuse the block.
+        """Turn an OSError in the block into a CacheError; do not run the block on a closed cache.
 
         :param action: what the block does, for the message.
         :raises CacheError: if the cache is closed, or its disk fails.

@@ -2,8 +2,8 @@
 
 """Record the sizes, times and SHA-256 sums of files, to find out later whether they changed.
 
-Archives and unpacked packages have records in the same form, in JSON. The record of an archive
-lists a single file and no directory::
+Archives and unpacked packages have records in the same JSON format. The record of an archive lists
+a single file and no directory::
 
     {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...},
      "boots": [BOOT, ...]}
@@ -59,7 +59,7 @@ class Record:
 
     @classmethod
     def of_tree(cls, root: pathlib.Path) -> Self:
-        """Record all files below a directory, which were written since this host started.
+        """Record all files below a directory; they must have been written since this host started.
 
         :raises OSError: if a file cannot be read.
         """
@@ -140,7 +140,7 @@ class Record:
         return boot_id() in self.boots
 
     def confirmed(self) -> Self:
-        """Return a copy that also lists the present boot, in which the files were checked."""
+        """Return a copy that also lists this boot; the caller has written or checked the files."""
         if self.is_of_this_boot:
             return self
         return dataclasses.replace(self, boots=(*self.boots, boot_id())[-_MAX_BOOTS:])
@@ -169,7 +169,7 @@ class Record:
 
 @functools.cache
 def boot_id() -> str:
-    """Return the id that the kernel has chosen for this start of the host.
+    """Return the id that the kernel chose when this host was started.
 
     :returns: a new id for this process if the kernel has none.
     """

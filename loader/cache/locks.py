@@ -10,7 +10,7 @@ threads and processes all exclude each other. Hosts exclude each other as well, 
 passes locks on to its server.
 
 A forked process closes the lock files that its parent has opened. Otherwise, it would keep the
-parent's locks until it ends. For the packages that it uses, it takes locks of its own.
+parent's locks until it ends. It takes its own locks on the packages that it uses.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ _MOUNTS = pathlib.Path("/proc/self/mountinfo")
 _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
 _UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
-# One of these replaces the descriptor of a file that was closed, or that a parent process opened.
+# These values replace a descriptor: the file was closed, or the parent process had opened it.
 _CLOSED, _INHERITED = -1, -2
-# The seconds between two attempts; they are short, so that a released lock is noticed soon.
+# The pauses between two attempts, in seconds; they are short, to notice a released lock soon.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _PAUSE_GROWTH = 1.25
 
@@ -52,7 +52,7 @@ _lock_files = weakref.WeakSet["LockFile"]()
 
 
 class LockFile:
-    """The locks that one user of a lock file has.
+    """An open lock file, with the locks that were taken through this object.
 
     Each object of this class opens the file itself, so the locks of two objects exclude each other,
     even in one process. An object has shared locks until it is closed, and exclusive locks for the
@@ -122,12 +122,12 @@ class LockFile:
 
     @contextlib.contextmanager
     def try_exclusive(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock names without waiting while the block runs; yield the names that could be locked."""
+        """Lock names while the block runs, without a wait; yield the names that could be locked."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
     def is_taken(self, name: str) -> bool:
-        """Return whether another process, or another object here, has a lock on a name."""
+        """Return whether another process, or another ``LockFile`` here, has a lock on a name."""
         wanted = _lock_range(fcntl.F_WRLCK, _offset(name), 1)
         (kind,) = struct.unpack_from("h", fcntl.fcntl(self._shared(), fcntl.F_OFD_GETLK, wanted))
         return bool(kind != fcntl.F_UNLCK)
@@ -166,7 +166,7 @@ class LockFile:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         # Locks through one open file do not exclude each other, so the file is opened again. Then
-        # the shared locks of this object are also excluded.
+        # the new lock and the shared locks of this object exclude each other as well.
         file, process = self._open(), os.getpid()
         self._exclusive.add(file)
         try:

@@ -16,9 +16,9 @@ import time
 
 
 def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
-    """Set the last-used time of a file to a new time.
+    """Set the last-used time of a file to a new time, which is later than all earlier ones.
 
-    :param latest: the file that stores the latest time; it gets the same time.
+    :param latest: the file that stores the latest time; it gets the new time as well.
     """
     now = max(time.time_ns(), last_used(latest) + 1)
     os.utime(latest, ns=(now, now))
@@ -26,7 +26,7 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Set the latest time to a file's last-used time if this is later, as in a copied cache.
+    """Advance the latest time to a file's last-used time, which may be later in a copied cache.
 
     :param latest: the file that stores the latest time.
     :param used: the last-used time of a file, in nanoseconds.

@@ -24,9 +24,9 @@ DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class KeptPackage(NamedTuple):
-    """A package in the cache; packages that are removed first are sorted first.
+    """A package in the cache; packages are sorted in the order in which they are removed.
 
-    These are packages without an archive, and then those that were used least recently.
+    Packages without an archive come first, and then the least recently used packages.
 
     :param is_complete: whether the cache has the package's archive.
     :param used: the last-used time, in nanoseconds.
@@ -89,7 +89,7 @@ class Pruner:
 
         :param limit: the largest allowed size, in bytes.
         :param goal: the size, in bytes, at which the removal stops.
-        :returns: the removed packages, and the size of the others in bytes.
+        :returns: the removed packages, and the total size of all other packages, in bytes.
         """
         removed: list[KeptPackage] = []
         with self._locks.exclusive("prune", "pruning"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep the size of all packages together in a file that all users of a cache share.
+"""Keep the total size of all packages in a file that all users of a cache share.
 
 If a process is killed after it has stored a package, but before it has added the package's size,
 the total is too small. So each process measures the whole cache once before it relies on the total.
@@ -17,16 +17,16 @@ _LENGTH = 20
 
 
 class UsedSpace:
-    """A number of bytes that is kept in a file; a missing or invalid file counts as 0.
+    """The total size of all packages, kept in a file; a missing or invalid file counts as 0.
 
     Methods raise ``OSError`` if the disk fails, and ``CacheBusy`` if another process locks the file
     for too long.
     """
 
     def __init__(self, path: pathlib.Path, locks: LockFile) -> None:
-        """Keep the number in a file, which is created when the number is first changed.
+        """Keep the total in a file, which is created when the total is first changed.
 
-        :param locks: the lock file that protects the number.
+        :param locks: the lock file that protects the total.
         """
         self._path = path
         self._locks = locks

@@ -35,7 +35,7 @@ class StagingDirectories:
     def directory(self, name: str) -> Iterator[pathlib.Path]:
         """Make an empty staging directory, and remove it after the block.
 
-        The caller has locked its name, and may move the directory to another place.
+        The caller must have locked the name, and may move the directory to another place.
         """
         path = self._root / name
         shutil.rmtree(path, ignore_errors=True)

@@ -71,7 +71,7 @@ class StoredArchive(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """What ``prune`` has removed.
+    """The result of ``Cache.prune``.
 
     :param removed: the digests of the removed packages, the least recently used first.
     :param freed: the size of the removed packages, in bytes.
@@ -93,7 +93,7 @@ class Cache:
 
     :ivar folder: the absolute path of the directory.
     :ivar limits: the limits for an archive.
-    :ivar counters: the number of downloads, and of hits.
+    :ivar counters: the numbers of downloads and hits.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Cache:
 
     @classmethod
     def existing(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open an existing cache for maintenance; no directory is created.
+        """Open an existing cache for maintenance; a missing cache is not created.
 
         :raises CacheError: if the directory is not a cache, or cannot be used.
         """
@@ -233,9 +233,9 @@ class Cache:
     ) -> None:
         """Fetch missing archives together, and write them to the disk together.
 
-        This is for small archives. If another process fetches one of them, wait for it; fetch the
-        archive only if the other process fails. Archives that do not arrive, or are not valid, are
-        skipped: ``archive`` fetches them later, and raises the error.
+        This is for small archives. If another process is fetching an archive, this process waits,
+        and fetches the archive only if the other process fails. Archives that do not arrive, or are
+        not valid, are skipped: ``archive`` fetches them later, and raises the error.
 
         :param packages: a mapping of the archives' SHA-256 digests to the packages' names in
             messages.
@@ -290,7 +290,7 @@ class Cache:
 
         A damaged archive is removed, so that its next use fetches it again. If unpacked files are
         damaged, their record is removed, so that their next use unpacks them again. If a process
-        uses the damaged files, they stay until then.
+        uses the damaged files, they stay until they are unpacked again.
 
         :param digests: the packages; by default, all.
         :returns: a mapping of the digests of damaged packages to their problems.
@@ -456,7 +456,7 @@ class Cache:
         return list(made)
 
     def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
-        """Add the sizes of new packages to the total; prune if it exceeds the cache's limit.
+        """Add the sizes of new packages to the total size; prune if this exceeds the cache's limit.
 
         :param kept: the archives or the unpacked packages, to which the packages were added.
         """
@@ -487,7 +487,7 @@ class Cache:
         return removed, left
 
     def _discard_damage(self, digest: str) -> list[str]:
-        """Check a package, remove its damaged parts, and return their problems."""
+        """Check a package, remove its archive or files if damaged, and return the problems."""
         of_archive = self._archives.damage(digest) or []
         of_files = self._unpacked.damage(digest) or []
         problems = [*of_archive, *of_files]

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Catalogues of packages: the interface, and a module for each kind."""
+"""Catalogues of packages: ``base`` has their interface, and each kind has a module."""

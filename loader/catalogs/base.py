@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of catalogues, in which the loader searches for releases of packages."""
+"""Define the interface of catalogues, in which the loader searches for releases of packages."""
 
 import abc
 import itertools
@@ -14,7 +14,7 @@ from loader.counters import Counters
 
 
 class Catalog(abc.ABC):
-    """A source of the releases that a project may load: active ones that the project can see.
+    """A source of releases for a project; it returns the active releases that the project can see.
 
     If several projects have released the same version, the project's own release comes first, then
     a public one, then the others. The loader uses the first release that the rules in
@@ -63,7 +63,9 @@ class Catalog(abc.ABC):
         return ()
 
     def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
-        """Return all releases of several packages; of equal versions, the preferred one is first.
+        """Return all releases of several packages.
+
+        If several releases have the same version, the preferred release comes first.
 
         The resolver calls this once for each level of the dependency graph.
 
@@ -108,7 +110,7 @@ class Catalog(abc.ABC):
 
         :param release: the release in the catalogue.
         :param read: a function that reads the loaded package, and returns a release with the
-            requirements and classes in it.
+            requirements and classes of this package.
         :raises LoaderError: if the package differs from the release.
         """
 
@@ -116,7 +118,9 @@ class Catalog(abc.ABC):
         """Close the connections that only this catalogue uses; by default, there are none."""
 
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
-        """Send one request for several archives, and yield those that arrive.
+        """Send one request for several archives, and yield each arriving archive with its release.
+
+        By default, nothing is yielded.
 
         :raises CatalogError: if the download fails, at any point.
         """
@@ -144,7 +148,7 @@ def own_first(found: Iterable[_Owned], project: str | None) -> list[_Owned]:
 
 
 def one_of_each(releases: Iterable[Release]) -> Collection[Release]:
-    """Return the first release of each version; the order stays the same."""
+    """Return the first release for each package name and version; the order stays the same."""
     found: dict[PackageVersion, Release] = {}
     for release in releases:
         found.setdefault(release.key, release)

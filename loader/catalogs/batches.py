@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read batches: answers of a service that contain several archives in a TAR stream."""
+"""Read batches; a batch is an answer of a service that contains several archives, as TAR."""
 
 import tarfile
 from collections.abc import Iterator, Mapping

@@ -43,7 +43,8 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-# The name of the directory for a package in development. Directories beside it have its releases.
+# The name of the directory for a package in development. The directories beside it have the
+# releases of this package.
 DEV = "dev"
 
 OPTIONS: options.Options = {
@@ -170,7 +171,7 @@ class _Candidate:
     """A directory with a manifest, or a ZIP file.
 
     :param stamps: the state of the files that were read.
-    :param release: the release in it; None if the package is invalid.
+    :param release: the release in the directory or the ZIP file; None if the package is invalid.
     """
 
     stamps: FileStamps
@@ -179,7 +180,10 @@ class _Candidate:
 
 
 class _Index:
-    """Releases by FQN, by class and by base class; of equal versions, only the first is kept."""
+    """Releases by FQN, by class and by base class; each version of a package has one release.
+
+    If several candidates have the same version of a package, the first one is used.
+    """
 
     def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
@@ -251,7 +255,7 @@ def _read(path: pathlib.Path, root: pathlib.Path, limits: Limits) -> _Candidate:
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
-    """Return the paths in a package on which its release depends, and all paths in the package."""
+    """Return the paths whose content determines the release of a package, and all its paths."""
     decisive = [f"{package}/{MANIFEST_FILE}"]
     all_paths = []
     for directory, subdirectories, names in os.walk(package):

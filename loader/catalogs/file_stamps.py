@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Record the state of files and directories, so that only changed ones are read again."""
+"""Record the state of files and directories, so that they are read again only after a change."""
 
 import os
 import time
@@ -33,7 +33,7 @@ class FileStamps:
     def surely_unchanged(self) -> bool:
         """Whether it is certain that no path was changed since its state was recorded.
 
-        ``unchanged`` misses a change that follows another one within a tick of the file system's
+        ``unchanged`` misses a change that follows another change within a tick of the file system's
         clock.
         """
         return self._is_certain and self.unchanged

@@ -108,7 +108,7 @@ class GlanceClient(ServiceClient):
 
 
 class GlanceCatalog(GlanceClient, PlanningCatalog):
-    """The packages in a Glance that a project can use.
+    """A catalogue of one Glance; it has the packages that a project can use.
 
     A Glance without the filter of ``glare_murano`` has neither dependency queries nor batches.
     Then the releases are read from lists of images. Glance cannot filter images by class, so each
@@ -183,7 +183,7 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
 
 
 class GlanceRepository(GlanceClient, Repository):
-    """The packages in one Glance, with the rights of one user.
+    """A client that finds and changes the packages in one Glance, with the rights of one user.
 
     An archive is first staged, and Glance checks it during the import. The id of an image is
     computed from the project, the name and the version. So after a refused import, ``create``
@@ -315,7 +315,7 @@ class GlanceRepository(GlanceClient, Repository):
     def _existing_draft(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
         """Return the draft that prevented the creation of a package.
 
-        :raises CatalogError: if another image prevented it.
+        :raises CatalogError: if a release, or a deleted image, prevented the creation.
         """
         try:
             package = self.get(package_id)
@@ -377,14 +377,17 @@ def _name_filters(fqns: Collection[str]) -> Iterator[Mapping[str, str]]:
 
 
 def _names(release: Release, field: str) -> Collection[str]:
-    """Return the names in a release's field: its own, or those of its classes or base classes."""
+    """Return the FQN of a release, or the names of its classes or base classes.
+
+    :param field: ``name``, ``class_definitions`` or ``inherits``.
+    """
     if field == "name":
         return (release.fqn,)
     return release.classes if field == "class_definitions" else release.inherits.keys()
 
 
 def _status(image: Mapping[str, Any]) -> str:
-    """Return the status of a package, by Glare's name for this status."""
+    """Return the status of a package under its name in Glare, such as ``drafted``."""
     if image.get("status") == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"

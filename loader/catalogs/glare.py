@@ -26,12 +26,12 @@ _ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
 _MAX_CLASS_NAME = 255
 # How many values one filter has at most. Glare allows 300 values in all filters of a request.
 _MAX_VALUES = 200
-# The order and the size of pages.
+# The order of the packages in lists, and how many packages a page has.
 _PAGES = [("sort", "version:desc"), ("limit", "100")]
 
 
 class GlareCatalog(PlanningCatalog):
-    """The packages in a Glare that a project can use.
+    """A catalogue of one Glare; it has the packages that a project can use.
 
     A Glare without the filter of ``glare_murano`` has neither dependency queries nor batches.
 
@@ -63,7 +63,7 @@ class GlareCatalog(PlanningCatalog):
 
 
 class GlareRepository(Repository):
-    """The packages in one Glare, with the rights of one user."""
+    """A client that finds and changes the packages in one Glare, with the rights of one user."""
 
     title = GlareCatalog.title
     service_type = GlareCatalog.service_type
@@ -114,7 +114,7 @@ class GlareRepository(Repository):
 
 
 def _next_marker(answer: Mapping[str, Any]) -> Any:
-    """Return the marker of the page after a list of artifacts; None at the end."""
+    """Return the marker of the page that follows an answer; None after the last page."""
     # A short page need not be the last one: an operator may limit the length of pages.
     artifacts = answer["artifacts"]
     return artifacts[-1]["id"] if "next" in answer and artifacts else None

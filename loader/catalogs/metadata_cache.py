@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cache the metadata in archives, so that a host reads each archive only once.
+"""Cache the metadata that is read from archives, so that a host reads each archive only once.
 
 The cache is a directory in the package cache. If it is deleted, the archives are read again.
 """
@@ -36,8 +36,8 @@ OPTIONS: Options = {
 class MetadataCache:
     """A cache of releases by key, in memory and in a directory that processes share.
 
-    A key stands for an archive. It has, for example, the name of a catalogue and the archive's id
-    there.
+    A key identifies an archive. For example, it consists of a catalogue's name, and of the
+    archive's id in this catalogue.
     """
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
@@ -49,7 +49,7 @@ class MetadataCache:
         self._releases: dict[str, wire.Release] = {}
 
     def get(self, key: str) -> wire.Release | None:
-        """Return the release with a key; None if the cache has none, or its file is damaged."""
+        """Return the release for a key; None if it is missing, or if its file is damaged."""
         if key not in self._releases and self._directory is not None:
             try:
                 content = wire.mapping(json.loads(self._path(self._directory, key).read_bytes()))
@@ -60,7 +60,7 @@ class MetadataCache:
         return self._releases.get(key)
 
     def put(self, key: str, release: wire.Release) -> None:
-        """Keep a release; if the file cannot be written, log this, and keep it in memory only."""
+        """Keep a release in memory and in a file; a failure to write the file is only logged."""
         self._releases[key] = release
         if self._directory is None:
             return
@@ -83,7 +83,7 @@ class MetadataCache:
 
 
 def package_cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Return the directory of the package cache: the configured one, or else the default one."""
+    """Return the directory of the package cache: the configured or else the default directory."""
     default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
     return pathlib.Path(conf.engine.packages_cache or default)
 
@@ -92,9 +92,9 @@ _shared = functools.cache(MetadataCache)
 
 
 def configured(conf: cfg.ConfigOpts) -> MetadataCache:
-    """Return the metadata cache of this process.
+    """Return the metadata cache that all catalogues of this process share.
 
-    It has a directory only if the package cache is enabled.
+    If the package cache is disabled, return a new metadata cache in memory instead.
     """
     register(conf, OPTIONS)
     if not conf.engine.enable_packages_cache:

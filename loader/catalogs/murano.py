@@ -4,7 +4,7 @@
 
 For each name, Murano keeps one archive for each project, and public archives. Its lists contain
 neither versions nor requirements. So each archive is downloaded and read, and then kept until the
-loader fetches it. The archive with an id never changes, so a host reads each archive once.
+loader fetches it. Murano never changes the archive of an id, so a host reads each archive once.
 
 python-muranoclient is not used, since it reads a whole download into memory.
 """
@@ -35,7 +35,7 @@ PAGE = 100
 
 
 class MuranoCatalog(ServiceCatalog):
-    """The packages in a Murano API that a project can use: its own packages and public ones.
+    """A catalogue of one Murano API; it has a project's own packages and public packages.
 
     >>> catalog = MuranoCatalog(session, region_name="north")
     """
@@ -68,7 +68,9 @@ class MuranoCatalog(ServiceCatalog):
         return self._spool.take(release.digest) or self._download(release.id)
 
     def _releases(self, key: str, value: str) -> list[Release]:
-        """List the releases that the API finds; of equal versions, the project's own come first.
+        """List the releases that the API finds, the newest first.
+
+        If several releases have the same version, the project's own releases come first.
 
         :param key: the parameter of the API, such as ``fqn``.
         :param value: the value of the parameter.
@@ -121,7 +123,7 @@ def next_marker(answer: Mapping[str, Any]) -> Any:
 
 
 def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
-    """Return whether the project may use an item of a list: it is public, or the project's own."""
+    """Return whether an item of a list is a package that is public or belongs to the project."""
     if not isinstance(package, dict) or not isinstance(package.get("id"), str):
         return False
     owner = package.get("owner_id")

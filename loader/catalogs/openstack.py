@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of clients for OpenStack services that have packages."""
+"""Define the base classes of clients for OpenStack services that keep packages."""
 
 import abc
 import dataclasses
@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 _BATCH_TIMEOUT = 60
 # How many packages one page of a list has.
 PAGE = 500
-# The most characters of a name.
+# The most characters that the name of a package or a class can have.
 _MAX_NAME = 255
 # The most characters of all names in one URL. Servers accept a URL of 8190 characters.
 _NAMES_LENGTH = 4000
@@ -133,7 +133,7 @@ class ServiceClient:
 
 
 class ServiceCatalog(ServiceClient, base.Catalog):
-    """The packages in an OpenStack service that a project can use.
+    """A catalogue of one OpenStack service; it has the packages that a project can use.
 
     :cvar group: the group of the catalogue's options in the configuration file.
     """
@@ -229,13 +229,15 @@ class PlanningCatalog(ServiceCatalog):
         """Yield the releases that the project can use, from the service's own lists, in any order.
 
         :param field: ``name``, or ``class_definitions`` or ``inherits``, which contain class names.
-        :param names: the field of each release has to be, or to contain, one of these names.
+        :param names: the names to search for; the field of a release has to be one of these names,
+            or to contain one of them.
         """
 
     def _find(self, field: str, names: Collection[str]) -> list[Release]:
-        """Return the releases that have one of the names in a field, the newest first.
+        """Return the releases whose field is or contains one of the names, the newest first.
 
-        Of equal versions, the preferred release comes first. See ``_list`` for the parameters.
+        If several releases have the same version, the preferred release comes first. See ``_list``
+        for the parameters.
         """
         queried = self._query(field, names) if self._answers_queries else None
         found = self._list(field, names) if queried is None else queried
@@ -263,14 +265,14 @@ class PlanningCatalog(ServiceCatalog):
         return found
 
     def release(self, content: Any) -> Release:
-        """Read a release from JSON in the form of Glare's artifacts.
+        """Read a release from the JSON of an artifact in Glare.
 
-        :raises CatalogError: if the content has another form.
+        :raises CatalogError: if the content is not the JSON of such a release.
         """
         try:
             archive = wire.get(content, fields.ARCHIVE, wire.mapping)
             owner = "" if content.get("owner") is None else content["owner"]
-            # A release without a visibility would be taken for one of the operator's.
+            # Without this check, a release without a visibility would count as the operator's.
             wire.get(content, "visibility", wire.string)
             digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
             return wire.release_from_json({**content, "owner": owner, **digest})
@@ -335,7 +337,7 @@ def packages_in(
     """Yield the packages that the filter lists, as JSON; pages are requested as needed.
 
     :param parameters: the conditions and the order; see ``Selection.parameters``.
-    :param marker: only packages after it are listed; see ``Order.marker``.
+    :param marker: the place in the order after which packages are listed; see ``Order.marker``.
     :param page: how many packages one request returns at most.
     :raises NoSuchPath: if the service lacks the filter.
     :raises CatalogError: if the service refuses a condition, or does not answer.

@@ -32,7 +32,7 @@ class Seconds(types.Float):
 
 
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
-    """Register options; those that are registered already are skipped."""
+    """Register options; options that are registered already are skipped."""
     for group, in_group in options.items():
         registered = conf if group == "DEFAULT" else getattr(conf, group, ())
         for option in in_group:

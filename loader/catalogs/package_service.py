@@ -5,8 +5,8 @@
 The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or ``murano_catalog``
 in ``clouds.yaml``. By default, the service that the cloud has is used. Nearly every cloud has
 Glance, but not for packages. So if a cloud has both services, a request to Glance finds out whether
-it has this project's WSGI filter for packages. If it has, the user has to name a service.
-Otherwise, Glare is used.
+it has this project's WSGI filter for packages. If Glance has the filter, the user has to name a
+service. Otherwise, Glare is used.
 """
 
 import dataclasses
@@ -35,9 +35,9 @@ class UnknownService(errors.LoaderError, ValueError):
 class PackageService:
     """A kind of service that keeps packages.
 
-    :param name: the name by which users choose it.
-    :param repository_class: the class of clients for all packages.
-    :param catalog_class: the class of catalogues of loadable releases.
+    :param name: the name by which users choose the service.
+    :param repository_class: the class of clients that find and change all packages.
+    :param catalog_class: the class of clients that find the releases that can be loaded.
     """
 
     name: str
@@ -112,7 +112,8 @@ def client(
 
     :param service_type: the service's type in Keystone's catalogue.
     :param title: the service's name in messages.
-    :param url: the service's URL; by default, the one in the cloud's configuration or catalogue.
+    :param url: the service's URL; by default, the URL in the cloud's configuration, or in
+        Keystone's catalogue.
     """
     place = _place(cloud, service_type)
     endpoint = place.pop("endpoint")

@@ -31,11 +31,11 @@ from loader.references import AmbiguousReference, PackageReference
 from loader.transport import failures
 from loader.transport.failures import Conflict, NoSuchPath
 
-# The most characters of a name.
+# The most characters that the name of a package can have.
 _MAX_NAME = 255
 # The longest time before each further attempt to edit a package, in seconds.
 _EDIT_WAITS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-# The messages of these errors say what to do.
+# For these errors, the service sends a message that says what to do.
 _REFUSALS = (
     ksa_exceptions.BadRequest,
     ksa_exceptions.Forbidden,
@@ -62,7 +62,7 @@ class RefusedPackage(errors.CatalogError):
 
 
 class Repository(ServiceClient, abc.ABC):
-    """The packages in one service, with the rights of one user.
+    """A client that finds and changes the packages in one service, with the rights of one user.
 
     >>> repository = GlareRepository(session)
     >>> draft = repository.create("org.example.db", Version("1.2.0"))
@@ -85,9 +85,9 @@ class Repository(ServiceClient, abc.ABC):
         marker: str | None = None,
         page: int | None = None,
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that meet conditions; pages are requested as needed.
+        """Yield the packages that meet a selection; pages are requested as needed.
 
-        :param marker: only packages after it are listed; see ``Order.marker``.
+        :param marker: the place in the order after which packages are listed; see ``Order.marker``.
         :param page: how many packages one request returns at most.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
@@ -99,7 +99,7 @@ class Repository(ServiceClient, abc.ABC):
             raise self._without_filter() from error
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        """Yield the packages that have one of these names and meet conditions, in any order.
+        """Yield the packages that have one of these names and meet a selection, in any order.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -118,7 +118,7 @@ class Repository(ServiceClient, abc.ABC):
             yield from self.packages(dataclasses.replace(selection, values=values))
 
     def categories(self, statuses: Collection[str]) -> Mapping[str, Category]:
-        """Return the categories of all packages with one of the given statuses, by name.
+        """Return, by name, the categories of the packages that have one of the given statuses.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -140,7 +140,7 @@ class Repository(ServiceClient, abc.ABC):
     def get(self, package_id: str) -> StoredPackage:
         """Return a package by its id.
 
-        :raises NotFound: if no package has this id, or it is private to another project.
+        :raises NotFound: if no package has this id, or the package is private to another project.
         """
 
     def find(
@@ -185,9 +185,10 @@ class Repository(ServiceClient, abc.ABC):
         return found[0]
 
     def find_release(self, reference: PackageReference) -> StoredPackage:
-        """Return the newest release for a reference; for an id, any package.
+        """Return the newest release for a reference; for an id, return the package with this id.
 
-        A draft is not a release, and a yanked release is chosen only if no other matches.
+        For a name, only active packages count. A yanked release is chosen only if all matching
+        releases are yanked.
 
         :raises NotFound: if no package matches.
         """
@@ -197,9 +198,9 @@ class Repository(ServiceClient, abc.ABC):
         return next((package for package in found if not package.yanked), found[0])
 
     def name_and_range(self, reference: PackageReference) -> tuple[str, VersionSpec]:
-        """Return a reference as a name and a range, for a catalogue.
+        """Return the name and the range that a reference means; a catalogue cannot search for ids.
 
-        :raises NotFound: if no package has this id.
+        :raises NotFound: if no package has the id in the reference.
         """
         if not reference.id:
             return reference.fqn, reference.spec
@@ -230,7 +231,9 @@ class Repository(ServiceClient, abc.ABC):
         return wire.get(version, "checks", wire.checks_from_json)
 
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        """Yield, in any order, the active packages that require one of these names in any range.
+        """Yield the active packages that require one of these packages, in any range.
+
+        The order is undefined.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -250,7 +253,7 @@ class Repository(ServiceClient, abc.ABC):
         """Upload the archive of a draft; the service reads all other fields from the archive.
 
         :param archive: the ZIP file, which can be read again from its beginning.
-        :param size: its size in bytes.
+        :param size: the size of the ZIP file in bytes.
         :raises RefusedPackage: if Glance refuses the archive, since it breaks a rule.
         :raises CatalogError: if the upload fails, or if Glare refuses the archive, since it breaks
             a rule.
@@ -304,7 +307,7 @@ class Repository(ServiceClient, abc.ABC):
     def edit(
         self, package: StoredPackage, edit: Callable[[StoredPackage], Mapping[str, Any]]
     ) -> StoredPackage:
-        """Change fields of a package to values that depend on the present ones, such as tags.
+        """Change fields of a package to values that depend on their present values, such as tags.
 
         If another client changes the package at the same time, the package is read again, and
         the edit is repeated.
@@ -329,7 +332,8 @@ class Repository(ServiceClient, abc.ABC):
     def delete(self, package: StoredPackage) -> None:
         """Delete a package.
 
-        :raises CatalogError: if the service refuses, since other packages require this one.
+        :raises CatalogError: if the service refuses, for example since other packages require the
+            package.
         """
 
     @abc.abstractmethod
@@ -381,9 +385,9 @@ def explained(subject: str = "") -> Iterator[None]:
 
 
 def precondition(package: StoredPackage, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return a header that prevents the loss of another client's change of a list.
+    """Return a header that protects lists which another client has changed meanwhile.
 
-    If the list was changed since the package was read, the service refuses the request.
+    If a list was changed since the package was read, the service refuses the request.
     ``glare_murano.preconditions`` describes the header.
 
     :param package: the package, as it was read.

@@ -36,8 +36,8 @@ class Spool:
         If too many archives are kept, the oldest is dropped.
 
         :param chunks: the content of the archive.
-        :param release_id: the id for the release that is returned.
-        :raises InvalidPackage: if the archive is not valid; then it is not kept.
+        :param release_id: the id that the returned release gets.
+        :raises InvalidPackage: if the archive is not valid; an invalid archive is not kept.
         :raises OSError: if the file cannot be written.
         """
         with contextlib.ExitStack() as stack:
@@ -73,7 +73,7 @@ def chunks(file: IO[bytes]) -> Iterator[bytes]:
 def read_release(stream: IO[bytes], release_id: str, limits: Limits = DEFAULT_LIMITS) -> Release:
     """Read the metadata in an open ZIP file, and return it as a release.
 
-    :param release_id: the id of the release.
+    :param release_id: the id that the release gets.
     :param limits: the limits for the archive.
     :raises InvalidPackage: if the archive is not valid.
     """

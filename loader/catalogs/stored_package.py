@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The form in which a repository returns packages: drafts, active and deactivated ones."""
+"""Represent the packages that a repository returns: drafts, active and deactivated packages."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def _archive(value: object) -> None:
             wire.get(archive, key, read)
 
 
-# Field -> a function that checks its form, since a server may send anything.
+# Field -> a function that checks the field's value, since a server may send anything.
 _FORMS: Mapping[str, Callable[[object], object]] = {
     fields.ARCHIVE: _archive,
     "categories": _strings,
@@ -50,7 +50,7 @@ class StoredPackage:
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
     :param fields: all fields of the package, under their names in Glare.
-    :raises Malformed: if a field that this class or a command reads has the wrong form.
+    :raises Malformed: if the value of a field that this class or a command reads is not valid.
     """
 
     id: str
@@ -69,10 +69,10 @@ class StoredPackage:
 
     @classmethod
     def from_json(cls, content: Any, service: str) -> Self:
-        """Read a package from JSON in the form of Glare's artifacts.
+        """Read a package from the JSON of an artifact in Glare.
 
         :param service: the name of the service, for messages.
-        :raises CatalogError: if the content has another form.
+        :raises CatalogError: if the content is not the JSON of such a package.
         """
         try:
             return cls(

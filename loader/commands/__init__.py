@@ -2,5 +2,6 @@
 
 """The commands ``openstack murano ...``: a module for each resource, a class for each command.
 
-A command parses arguments, and prints results. Functions in other parts of ``loader`` do the work.
+A command parses arguments, and prints results. Functions in other packages of ``loader`` do the
+work.
 """

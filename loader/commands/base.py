@@ -171,8 +171,8 @@ class Command(command.Command):
     ) -> Iterator[Requirements | None]:
         """Yield a function that finds required packages, for a comparison of two packages.
 
-        The function searches the given directories. If a compared package is in the cloud, it also
-        searches the cloud. If there is nothing to search, None is yielded.
+        The function searches the given directories. If a compared package is in the cloud, the
+        function also searches the cloud. If there is nothing to search, None is yielded.
 
         :param directories: the directories with packages.
         :param compared: the compared packages; a path is a package on this host.
@@ -230,7 +230,7 @@ class Command(command.Command):
     def other_cloud(self, name: str) -> cloud_region.CloudRegion:
         """Return a cloud of ``clouds.yaml`` by its name; the options of the command do not apply.
 
-        :raises openstack.exceptions.ConfigException: if there is no such entry.
+        :raises openstack.exceptions.ConfigException: if no cloud has this name.
         """
         return self._configured(name)
 
@@ -276,7 +276,7 @@ class Lister(Command, lister.Lister):
         return 0
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        """Do what follows after the table is printed, for example make the listed changes.
+        """Do the work that follows the printed table, for example make the listed changes.
 
         By default, nothing is done.
         """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes and the subclasses of a class, with the packages that define them.
+"""Find and draw the base classes and subclasses of a class, with the packages that define them.
 
-A base class is looked up as the engine does it: in the package itself, then in the newest version
-that the package requires. The graph is made from the newest version of each package.
+A base class is looked up as the engine does it: in the package itself, then in the newest versions
+of the packages that it requires. The graph is made from the newest version of each package.
 """
 
 import collections
@@ -44,7 +44,7 @@ class Extension(NamedTuple):
 def find(repository: Repository, name: str) -> list[Extension]:
     """Return the graph of a class: all its base classes, and all its subclasses.
 
-    :returns: the edges; first those of the class itself.
+    :returns: the edges of the graph; the edges of the class itself come first.
     :raises NotFound: if no package defines the class.
     :raises CatalogError: if the service does not answer.
     """
@@ -107,7 +107,12 @@ def _inherits(package: StoredPackage) -> Mapping[str, Sequence[str]]:
 def _owner(
     package: StoredPackage, base: str, defining: _Defining
 ) -> tuple[StoredPackage | None, str]:
-    """Return the package of a base class, and the range in which it is required."""
+    """Return the package that defines a base class, and the range in which it is required.
+
+    :param package: the package that defines the subclass.
+    :returns: None and an empty string if no required package defines the base class. The range is
+        also empty if ``package`` itself defines the base class.
+    """
     if base in (package.fields.get("class_definitions") or ()):
         return package, ""
     for candidate in defining(base):
@@ -125,7 +130,7 @@ def _newest(packages: Sequence[StoredPackage]) -> list[StoredPackage]:
 
 
 def svg(graph: Sequence[Extension]) -> str:
-    """Draw a graph as an SVG picture; each class is on the left of its base classes."""
+    """Draw a graph as an SVG picture; each class is to the left of its base classes."""
     name = graph[0].name
     places = dict.fromkeys((edge.name, edge.package) for edge in graph)
     places |= dict.fromkeys((edge.base, edge.base_package) for edge in graph if edge.base)

@@ -22,8 +22,8 @@ EXTERNAL = "in the engine"
 class Requirement:
     """A requirement for a package, and the version that was chosen for it.
 
-    A graph is a list of requirements: each is an edge from the requiring package to the required
-    one, and a row of a table.
+    A graph is a list of requirements. Each requirement is an edge from the requiring package to the
+    required package, and a row of a table.
 
     :param fqn: the required package.
     :param version: the chosen version; ``missing`` if no version is in the range. For an extension
@@ -33,7 +33,7 @@ class Requirement:
         the required package.
     :param passed_over: the newer versions that were not chosen, with the reasons; for a missing
         package, all its versions.
-    :param yanked: why the chosen version was yanked; empty if it was not.
+    :param yanked: why the chosen version was yanked; empty if it was not yanked.
     """
 
     fqn: str
@@ -50,7 +50,7 @@ class Requirement:
 
 
 def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
-    """Return the dependency graph of the newest package in a range.
+    """Return the dependency graph of the newest version of a package in a range.
 
     :raises NoSuchPackage: if no version is in the range.
     :raises CatalogError: if the catalogue cannot be read.
@@ -87,8 +87,8 @@ def _edge(demand: Demand, version: str, passed_over: str = "", yanked: str = "")
 def dependents_of(repository: Repository, package: StoredPackage) -> list[Requirement]:
     """Return the graph of the packages that require a package, directly or through others.
 
-    In this graph, an edge leads from the required package to the requiring one: ``fqn`` and
-    ``version`` name the requiring package, and ``required_by`` names the required one.
+    In this graph, an edge leads from the required to the requiring package: ``fqn`` and ``version``
+    name the requiring package, and ``required_by`` names the required package.
 
     :raises CatalogError: if the service does not answer.
     """
@@ -118,9 +118,9 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
 
 def turned(graph: Sequence[Requirement]) -> list[Requirement]:
-    """Return a graph of ``dependents_of`` with edges from the requiring packages to the required.
+    """Reverse the edges of a graph from ``dependents_of``, so that they lead to required packages.
 
-    Its roots are the packages that no other package of the graph requires.
+    The roots of the new graph are the packages that no other package in it requires.
     """
     known = {edge.package: edge for edge in graph}
     required = {edge.required_by for edge in graph}
@@ -147,7 +147,7 @@ def requirers(repository: Repository, package: StoredPackage) -> Iterator[Stored
 
 
 def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
-    """Return the range in which a package requires another one; None if it does not require it.
+    """Return the range in which a package requires another package; None without a requirement.
 
     A package's requirement for itself is ignored.
 
@@ -176,9 +176,9 @@ def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
 
 
 def by_requirer(graph: Iterable[Requirement]) -> Mapping[str, Sequence[Requirement]]:
-    """Return a mapping of requiring packages to their edges.
+    """Return a mapping of requiring packages to the edges that begin at them.
 
-    The edges to packages that the user has requested have an empty string as their key.
+    An empty string is the key of the edges to packages that the user has requested.
     """
     found: dict[str, list[Requirement]] = {}
     for edge in graph:

@@ -46,7 +46,7 @@ def tree(graph: Sequence[Requirement]) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """Replace the lines of a tree by ASCII characters, for terminals that have no others."""
+    """Replace the lines of a tree by ASCII characters, for terminals that show only ASCII."""
     return text.translate(_ASCII)
 
 
@@ -74,7 +74,7 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw a graph as an SVG picture; each package is on the right of those that require it."""
+    """Draw a graph as an SVG picture; a package is to the right of the packages that require it."""
     chosen = {edge.package: edge for edge in reversed(graph)}
     versions = collections.Counter(edge.fqn for edge in chosen.values())
     roots = {edge.package for edge in graph if not edge.required_by}
@@ -98,7 +98,7 @@ def svg(graph: Sequence[Requirement]) -> str:
 def _box(package: Requirement, versions: int, is_root: bool) -> Box:
     """Return the box of a package.
 
-    :param versions: how many versions of it are in the picture.
+    :param versions: how many versions of the package are in the picture.
     :param is_root: whether no other package of the picture requires it.
     """
     lines, forms = [package.version], {"first"} if is_root else set()

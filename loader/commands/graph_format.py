@@ -42,5 +42,5 @@ class GraphFormat(formatters.ListFormatter):
     ) -> str:
         """Draw the rows, in which control characters are escaped.
 
-        :param stdout: the stream for the drawing, which may not have all characters.
+        :param stdout: the stream for the drawing; its encoding may lack some characters.
         """

@@ -58,7 +58,7 @@ class MigratePackages(base.Lister):
         self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)
         entries.sort(key=lambda e: (e.package.fqn, e.package.owner))
         for entry in entries:
-            # The reason of a refused package has its warnings.
+            # If a package is refused, the column Reason already contains its warnings.
             if entry.result in (migration.Result.READY, migration.Result.MIGRATED):
                 for warning in entry.warnings:
                     self.note(f"{entry.package}: {warning}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Format what the commands print: columns, units, and control characters, which are escaped."""
+"""Format the output of commands: columns, units, and escaped control characters."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -90,7 +90,7 @@ class CheckPackages(base.Command):
         return base.REFUSED if number else 0
 
     def _check_bases(self, place: pathlib.Path, requirements: Requirements | None) -> list[Finding]:
-        """Return the findings for base classes; say which required packages were not read."""
+        """Return the findings for base classes; print which required packages were not read."""
         found, unread = checking.check_bases(place, requirements)
         if unread:
             names = ", ".join(sorted(unread))

@@ -45,7 +45,7 @@ class ComparePackages(base.Lister):
             self.requirements(parsed_args.requirements, old, new) as requirements,
         ):
             for place, source in ((old, before), (new, after)):
-                # If a package is invalid, this error names its place; the comparison does not.
+                # This error names the place of an invalid package; errors of ``compare`` do not.
                 with local_packages.named(place), Archive.open(source) as archive:
                     read_manifest(archive)
             comparison = compare(before, after, requirements)

@@ -94,7 +94,7 @@ class CopyPackages(base.Lister):
     def _target(self, arguments: argparse.Namespace) -> tuple[CloudRegion, PackageService]:
         """Return the target cloud and the target service.
 
-        :raises UnknownService: if they are the cloud and service from which packages are copied.
+        :raises UnknownService: if the target is the service from which the packages are copied.
         """
         if arguments.to_cloud:
             cloud = self.other_cloud(arguments.to_cloud)

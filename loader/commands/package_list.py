@@ -17,7 +17,7 @@ from loader.commands import base, dependency_graph, parsing
 from loader.commands.package_search import Search
 from loader.resolution import Choice, Resolution
 
-# Option -> field of a package, and the option's help.
+# Option -> the field of a package that the option selects by, and the end of the option's help.
 _FILTERS = {
     "class": ("class_definitions", "that define this class"),
     "requirement": ("requirements", "that require this package"),
@@ -126,7 +126,7 @@ def _explain(package: StoredPackage, spec: VersionSpec, catalog: Catalog) -> str
 
     The service is queried, since it knows the operator's reserved names.
 
-    :param catalog: the releases of the service, for the user's project.
+    :param catalog: the catalogue of the releases that the user's project can load.
     :raises CatalogError: if the service does not answer.
     """
     if package.status != "active":

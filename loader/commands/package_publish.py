@@ -16,7 +16,8 @@ from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.publishing.target import Target
 
-# The state of a package before a step -> what the step does with it.
+# The state of a package before the command -> the result in the table: ``WOULD`` is for a dry run,
+# and ``DONE`` for all other runs.
 WOULD = {
     State.MISSING: "would be uploaded and published",
     State.UPLOADED: "would be published",
@@ -157,9 +158,10 @@ def drafts_stay(stream: TextIO) -> Iterator[None]:
 
 
 def _paths(places: Iterable[str], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the paths of packages; the packages of bundles are downloaded into a directory.
+    """Return the paths of packages; the packages in bundles are downloaded first.
 
     :param places: the paths and URLs that the user gives.
+    :param folder: the directory for downloaded packages.
     """
     paths: list[pathlib.Path] = []
     for place in places:

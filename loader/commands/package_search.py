@@ -23,7 +23,7 @@ class Search:
 
     :param pattern: the name, in which ``*`` stands for any string; ``@RANGE`` may follow.
     :param filters: a mapping of conditions to values; see ``selection.CONDITIONS``.
-    :param subclass_of: a class whose direct or indirect subclasses the packages define.
+    :param subclass_of: a class; only packages with direct or indirect subclasses of it are found.
     :param yanked: whether to find only yanked packages. By default, they are left out, unless a
         status is given.
     :param all_versions: whether to find every version, or only the newest.

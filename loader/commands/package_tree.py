@@ -66,7 +66,7 @@ class ShowTree(base.Lister):
 
 
 class _Tree(GraphFormat):
-    """The output format that draws a tree, with its root above all others."""
+    """The output format that draws a tree in plain text, with the root in the first line."""
 
     columns = _COLUMNS
 
@@ -82,7 +82,7 @@ class _Tree(GraphFormat):
 
 
 class _Picture(GraphFormat):
-    """An output format whose arrows lead from the requiring packages to the required ones."""
+    """An output format with arrows that lead from the requiring to the required packages."""
 
     columns = _COLUMNS
 

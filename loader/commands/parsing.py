@@ -76,7 +76,7 @@ def _as_argument_error() -> Iterator[None]:
 
 
 def place(text: str) -> str:
-    """Read a path or a URL, and refuse an empty one.
+    """Read a path or a URL, and refuse an empty string.
 
     An empty path would mean the current directory, but often comes from an unset variable.
     """
@@ -86,7 +86,7 @@ def place(text: str) -> str:
 
 
 def path(text: str) -> pathlib.Path:
-    """Read a path, and refuse an empty one."""
+    """Read a path, and refuse an empty string."""
     return pathlib.Path(place(text))
 
 
@@ -112,7 +112,7 @@ def version(text: str) -> Version:
 
 @_as_argument_error()
 def order(text: str) -> Order:
-    """Read the keys by which a list is sorted; raise argparse's error if one is unknown."""
+    """Read the keys by which a list is sorted; raise argparse's error if a key is unknown."""
     return Order.of(text)
 
 

@@ -5,7 +5,7 @@
 import argparse
 import os
 
-# Read by the openstack command.
+# The ``openstack`` command reads these four names.
 API_NAME = "murano_packages"
 API_VERSION_OPTION = "os_murano_packages_api_version"
 API_VERSIONS = ("1",)

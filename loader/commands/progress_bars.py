@@ -30,11 +30,11 @@ def shown(action: str, stream: TextIO) -> Iterator[Report]:
 
 @contextlib.contextmanager
 def counted(things: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None]]:
-    """Show on a terminal how many things are done, in each of several steps.
+    """Show on a terminal how many items each of several steps has processed.
 
-    :param things: what is counted, such as ``packages``.
-    :returns: a function that is called with a verb for the step, the number of things that are
-        done, and the number of all.
+    :param things: the noun for the counted items, such as ``packages``.
+    :returns: a function that the caller calls with a verb for the step, the number of processed
+        items, and the number of all items.
     """
     columns = (
         rich.progress.TextColumn("{task.description}", markup=False),

@@ -36,9 +36,10 @@ class ListReserved(base.Lister):
 
 
 def _reasons(rules: Eligibility, package: StoredPackage) -> Iterator[str]:
-    """Yield why a package is not chosen, or why one of its classes is not found.
+    """Yield the reasons why a package is not chosen, and why its classes are not found.
 
-    Classes under the same reserved prefix as the package are left out: they repeat its reason.
+    Classes under the same reserved prefix as the package are left out, since their reason would be
+    the same.
     """
     if objection := rules.find_objection(package):
         yield objection

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Answer(enum.IntEnum):
-    """An answer; the answers are ordered so that "and" gives the smallest one."""
+    """An answer; ``NO`` is less than ``UNKNOWN``, and ``UNKNOWN`` is less than ``YES``."""
 
     NO = 0
     UNKNOWN = 1
@@ -20,5 +20,5 @@ class Answer(enum.IntEnum):
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Join answers by "and": no if one is no, else unknown if one is unknown, else yes."""
+    """Join answers by "and": ``NO`` if any is ``NO``, else ``UNKNOWN`` if any is, else ``YES``."""
     return min(answers, default=Answer.YES)

@@ -15,7 +15,7 @@ from glare_murano.package.errors import shown
 
 @enum.unique
 class Part(enum.IntEnum):
-    """A part of a version number; of several changes, the one with the greatest part decides."""
+    """A part of a version number; the greatest part that any change requires must be raised."""
 
     PATCH = 0
     MINOR = 1
@@ -29,7 +29,7 @@ class Part(enum.IntEnum):
 class Rule(enum.StrEnum):
     """A rule; its value is its code, and the string below says what was changed and why it matters.
 
-    :ivar part: the part of the version that a change by this rule requires to be raised.
+    :ivar part: the part of the version that must be raised after such a change.
     """
 
     part: Part
@@ -163,7 +163,7 @@ class Rule(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A place in one of the two versions.
+    """A line of a file in one of the two compared versions.
 
     :param file: the path of a file in the package, with slashes.
     :param line: the line in the file, counted from 1; 0 if unknown.
@@ -181,9 +181,9 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A difference between the versions that users of a package may notice.
+    """A difference between two versions of a package that users of the package may notice.
 
-    :param rule: the rule that found it.
+    :param rule: the kind of the change.
     :param class_name: the fully qualified name of the class; empty for the package itself.
     :param member: the name of the property or the method, or ``METHOD.ARGUMENT``; empty for the
         class itself.

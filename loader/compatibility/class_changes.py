@@ -16,7 +16,8 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.hierarchy import Hierarchy, Kind, Member
 from loader.compatibility.members import MemberChange
 
-# Users give the value of a property with one of these usages like an argument of ``initialize``.
+# Users give values to properties with these usages in the same way as to arguments of
+# ``initialize``.
 _INPUTS = ("In", "InOut", "Const")
 
 
@@ -152,7 +153,10 @@ class _ClassPair:
     def _inherited(
         self, findings: Iterable[MemberChange], old: Member | None, new: Member | None
     ) -> Iterator[MemberChange]:
-        """Add the class from which a member is inherited to the messages of its changes."""
+        """Add the name of the declaring class to the messages about an inherited member.
+
+        If the inherited member is new, only its major changes are yielded.
+        """
         member = new or old
         if member is None or member.owner.name == self._new.name:
             yield from findings
@@ -212,7 +216,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return what one metadata class allows, and the other does not allow."""
+    """Return phrases for what ``one`` allows, and ``other`` does not allow."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")
@@ -226,10 +230,10 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Yield the changes of a member that users of the package may notice.
+    """Yield the changes of a member, as far as users of the package may notice the changes.
 
-    Only the package itself and subclasses use a member whose name begins with an underscore. Its
-    major changes become minor ones, and its other changes are left out.
+    If the name of a member begins with an underscore, only the package itself and subclasses use
+    the member. Then its major changes become minor changes, and its other changes are left out.
     """
     for finding in findings:
         if not name.startswith("_"):

@@ -17,8 +17,8 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.nodes import Entry, entries, frozen, text, values
 
 ROOT_CLASS = "io.murano.Object"
-# Only the engine calls these methods. Each has two names. If a class has both, the engine calls the
-# last one.
+# Only the engine calls these methods. Each has two possible names. If a class has methods with both
+# names, the engine calls the last of them.
 _INITIALIZERS = ("initialize", ".init")
 _DESTRUCTORS = ("destroy", ".destroy")
 _TARGETS = frozenset({"Package", "Type", "Property", "Method", "Argument"})
@@ -28,8 +28,8 @@ _NULL = frozen(yaml.ScalarNode(safe_yaml.NULL, ""))
 def read_class(source: ClassSource, file: str, is_old: bool) -> Class:
     """Read the declarations of a class.
 
-    :param file: the path of its file in the package.
-    :param is_old: whether the file belongs to the older version; the places of declarations say so.
+    :param file: the path of the class file in the package.
+    :param is_old: whether the file belongs to the older version, for the places of declarations.
     """
     return _ClassReader(source, file, is_old).read()
 
@@ -83,7 +83,7 @@ class _ClassReader:
         )
 
     def _arguments(self, method: yaml.Node) -> dict[str, Declaration]:
-        """Return a method's arguments by name, in order; of equal names, the last one is taken."""
+        """Return a method's arguments by name, in order; the last one counts if a name repeats."""
         node = values(method).get("Arguments")
         return {
             name: self._declaration(name, entry, "Standard")
@@ -104,7 +104,7 @@ class _ClassReader:
         )
 
     def _metadata(self, node: yaml.Node | None) -> Collection[object]:
-        """Return the attached metadata: pairs of a full class name and the object's properties."""
+        """Return the attached metadata: pairs of a full class name and an object's properties."""
         if node is None:
             return frozenset()
         found = []
@@ -127,7 +127,10 @@ class _ClassReader:
 
 
 def _targets(node: yaml.Node | None) -> frozenset[str]:
-    """Return the targets of a metadata class: one name, a list of names, or all by default."""
+    """Return the targets of a metadata class; by default, all targets are allowed.
+
+    :param node: the value of ``Applies``, which is a name or a list of names.
+    """
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     names = frozenset(text(each, "All") for each in nodes)
     return _TARGETS if "All" in names else names

@@ -25,8 +25,8 @@ class Comparison:
 
     :param changes: the changes. Those that require the greatest part of the version to be raised
         come first, and then they are sorted by file and line.
-    :param unseen: what could not be read, such as a missing required package. Classes may inherit
-        changed members from it.
+    :param unseen: phrases for what could not be read, such as a missing required package. Classes
+        may inherit members from such a package, and their changes are not found.
     """
 
     fqn: str
@@ -49,8 +49,8 @@ class Comparison:
     def required_version(self, old_version: Version) -> Version:
         """Return the smallest version that is enough for these changes.
 
-        :param old_version: the version before the changes, which need not be the compared one, but
-            must have the same interface.
+        :param old_version: the version before the changes. It may differ from the compared old
+            version, but must have the same interface.
         """
         return smallest_version(old_version, self.part)
 
@@ -74,10 +74,10 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
     'major'
 
     :param old: the old version: the path of a ZIP file or a directory, or a seekable file.
-    :param new: the new version, in one of these forms.
-    :param requirements: a function that takes an FQN and a range, and returns a required package
-        in one of these forms. Without it, members that classes inherit from other packages are
-        unknown.
+    :param new: the new version, also as a path or a seekable file.
+    :param requirements: a function that takes an FQN and a range, and returns a required package,
+        also as a path or a seekable file. Without this function, members that classes inherit from
+        other packages are unknown.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if a package breaks rules.
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.
@@ -89,8 +89,9 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
 def compare_interfaces(
     before: Interface, after: Interface, requirements: Requirements | None = None
 ) -> Comparison:
-    """Compare two versions of a package whose interfaces were read already, as ``compare`` does.
+    """Compare two interfaces that were read already; ``compare`` reads them first.
 
+    :param requirements: as for ``compare``.
     :raises DifferentPackages: if the packages have different names.
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.
     """

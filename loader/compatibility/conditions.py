@@ -3,7 +3,7 @@
 """The conditions of ``check()`` in contracts: bounds, lists of values, and other conditions.
 
 ``$ > 0 and $ in list(a, b)`` has two conditions. Bounds and lists are compared by their meaning.
-Other conditions are compared as strings, in the form that ``expressions.write`` gives them.
+Other conditions are compared as the strings that ``expressions.write`` returns.
 """
 
 import dataclasses
@@ -86,10 +86,10 @@ def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
 
 
 def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
-    """Return whether all values that satisfy the given conditions also satisfy the wanted one."""
+    """Return whether all values that satisfy ``given`` conditions also satisfy ``wanted``."""
     if wanted in given or any(_implies(each, wanted) for each in given):
         return Answer.YES
-    # An unknown condition may imply the wanted one, although it is written in another form.
+    # An unknown condition may be the wanted condition, written in another way.
     return Answer.UNKNOWN if any(isinstance(each, Other) for each in given) else Answer.NO
 
 

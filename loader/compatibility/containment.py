@@ -26,9 +26,9 @@ IsSubclass = Callable[[str, str], bool | None]
 
 
 def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
-    """Return whether all values that pass one contract also pass another one unchanged.
+    """Return whether all values that pass a first contract also pass a second one unchanged.
 
-    Keys of mappings that the second contract drops are ignored; ``lost_keys`` finds them.
+    It does not matter if the second contract drops keys of mappings; ``lost_keys`` finds them.
 
     :param given: the first contract.
     :param wanted: the second contract.
@@ -48,13 +48,13 @@ def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
         case (Unknown() | Invalid(), _) | (_, Unknown() | Invalid()):
             return Answer.UNKNOWN
         case Items() | Keys(), Value(kind=Kind.ANY):
-            # notNull() is satisfied; conditions on collections are not compared.
+            # A list or a mapping satisfies notNull(); conditions on them are not compared.
             return Answer.UNKNOWN if wanted.conditions | wanted.raw else Answer.YES
     return Answer.NO
 
 
 def lost_keys(old: Contract, new: Contract, path: str = "") -> Iterator[str]:
-    """Yield the keys of mappings that the new contract drops, as paths such as ``volume.size``."""
+    """Yield the keys that only the new contract drops, as paths such as ``volume.size``."""
     match old, new:
         case Keys(), Keys():
             for key, contract in old.named.items():

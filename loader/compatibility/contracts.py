@@ -22,7 +22,7 @@ from loader.compatibility.nodes import is_expression, pairs
 
 
 class Kind(enum.Enum):
-    """The kind of the values that an expression accepts."""
+    """The kind of values that an expression accepts."""
 
     ANY = "anything"
     STRING = "string"
@@ -36,9 +36,9 @@ class Kind(enum.Enum):
 class Type:
     """The arguments of ``class()`` or ``template()``.
 
-    :param name: the class; its objects pass, and those of its subclasses.
-    :param default: the class of objects that do not name their class; None if it is left out.
-    :param versions: the range of the class's versions; None if it is left out.
+    :param name: the class; objects of this class and of its subclasses pass.
+    :param default: the class of objects that do not name their class; None without this argument.
+    :param versions: the range of the class's versions; None without this argument.
     :param excluded: the properties that a template may lack.
     """
 
@@ -50,10 +50,10 @@ class Type:
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A constant, or an expression of known functions such as ``$.int().notNull().check($ > 0)``.
+    """The contract of a single value, such as ``$.int().notNull().check($ > 0)`` or a constant.
 
     :param kind: the kind of values that pass.
-    :param type: the class of objects or templates that pass.
+    :param type: the class of objects or templates that pass; None for all other kinds.
     :param is_not_null: whether null is refused by ``notNull()``.
     :param is_owned: true after ``owned()``, false after ``notOwned()``; None if neither is called.
     :param skips_null: whether the conditions follow ``?.``, so that null is not checked.
@@ -79,9 +79,10 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Items:
-    """A list.
+    """The contract of a list.
 
-    :param contracts: the contracts of its first items; the last one applies to all further items.
+    :param contracts: the contracts of the first items; the last contract applies to all further
+        items.
     :param least: the smallest number of items.
     :param greatest: the largest number of items.
     """
@@ -97,11 +98,11 @@ class Items:
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """A mapping.
+    """The contract of a mapping.
 
     :param named: the contracts of the values, by key.
-    :param others: the contract of all other keys, and that of their values; None if other keys are
-        dropped.
+    :param others: the contract of all other keys, and the contract of their values; None if other
+        keys are dropped.
     """
 
     named: "Mapping[str, Contract]"
@@ -110,7 +111,7 @@ class Keys:
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """An expression with an unknown function.
+    """A contract with an unknown effect, for example since it calls an unknown function.
 
     :param text: the expression, as ``expressions.write`` writes it.
     :param accepts_null: whether null passes; None if this is unknown.
@@ -293,7 +294,7 @@ def _steps(expression: Any) -> list[tuple[str, Any]] | None:
 def _with_step(
     value: Value, connector: str, function: Any, namespaces: Mapping[str, str]
 ) -> Value | None:
-    """Add one more function to a value's contract; return None if its effect is unknown."""
+    """Add one more function to a value's contract; return None if the effect is unknown."""
     name, arguments = function.name, function.args
     if name == "check" and arguments:
         return _with_check(value, connector, arguments[0], namespaces)
@@ -346,7 +347,7 @@ def _read_type(function: str, arguments: Any, namespaces: Mapping[str, str]) -> 
             return None
     if not given.keys() <= set(parameters):
         return None
-    # Null means that a parameter is omitted; only the first cannot be omitted.
+    # Null means that a parameter is omitted; only the first parameter cannot be omitted.
     given = {key: each for key, each in given.items() if getattr(each, "value", "") is not None}
     name, default = map(given.get, parameters[:2])
     versions, excluded = given.get("versionSpec"), given.get("excludeProperties")

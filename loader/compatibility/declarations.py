@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The declarations of a class: properties, methods, arguments and metadata, with their places."""
+"""Represent the declarations of a class: properties, methods, arguments and metadata."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -14,14 +14,14 @@ from loader.compatibility.nodes import flow, frozen
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """A property, or an argument of a method.
+    """The declaration of a property, or of an argument of a method.
 
     :param usage: the ``Usage`` as written, or MuranoPL's default.
     :param contract: the YAML of the contract; None without a contract.
     :param default: the YAML of the default; None without a default.
     :param namespaces: a mapping of prefixes to namespaces, as the class declares them.
     :param metadata: the attached metadata, in a form that can be compared.
-    :param place: where it is declared.
+    :param place: the file and the line of the declaration.
     """
 
     name: str
@@ -49,10 +49,10 @@ class Declaration:
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A method.
+    """The declaration of a method.
 
     :param usage: ``Runtime`` (also for actions), ``Static`` or ``Extension``.
-    :param is_public: whether it can be called through the API.
+    :param is_public: whether the method can be called through the API.
     """
 
     name: str
@@ -65,13 +65,13 @@ class Method:
 
 @dataclasses.dataclass(frozen=True)
 class Class:
-    """A class.
+    """A class with all its declarations.
 
-    :param bases: the names of its direct base classes, without the root class.
+    :param bases: the names of the direct base classes, without the root class.
     :param usage: ``Class`` or ``Meta``.
-    :param targets: for a metadata class, what it can be attached to, such as properties.
+    :param targets: for a metadata class, to what its objects can be attached, such as ``Property``.
     :param has_many: for a metadata class, whether several objects can be attached to one target.
-    :param is_inherited: for a metadata class, whether subclasses inherit its objects.
+    :param is_inherited: for a metadata class, whether subclasses inherit the attached objects.
     :param initializer: the arguments of ``initialize``, by name.
     :param methods: all other methods except ``destroy``, which only the engine calls.
     """

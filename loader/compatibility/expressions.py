@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parse YAQL expressions in contracts and forms, and write them in a single form.
+"""Parse YAQL expressions in contracts and forms, and write them in a normal form.
 
-In this form, class names are fully qualified, so equal strings mean equal expressions.
-``contracts`` knows what an expression means. The library yaql is imported when the first expression
-is parsed, since it takes 0.2 seconds to build its parser.
+In the normal form, class names are fully qualified, so equal strings mean equal expressions.
+``contracts`` interprets the expressions of contracts. The library yaql is imported when the first
+expression is parsed, since it takes 0.2 seconds to build its parser.
 """
 
 import functools
@@ -76,10 +76,10 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser.
+    """Build a YAQL parser for the expressions in classes, or in forms.
 
-    A parser for classes has MuranoPL's operators ``is``, ``ns:Name`` and ``:Name``; one for forms
-    has not.
+    A parser for classes has MuranoPL's operators ``is``, ``ns:Name`` and ``:Name``. A parser for
+    forms lacks them.
     """
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
@@ -99,7 +99,7 @@ def _parser(of_form: bool) -> Callable[[str], Any]:
 
 
 def write(expression: Any, namespaces: Mapping[str, str]) -> str:
-    """Write an expression in a single form: without brackets, and with full class names."""
+    """Write an expression in normal form: without grouping brackets, and with full class names."""
     from yaql.language import expressions
 
     expression = unwrapped(expression)
@@ -115,7 +115,7 @@ def write(expression: Any, namespaces: Mapping[str, str]) -> str:
                 return f"type {name}"
             arguments = ", ".join(write(each, namespaces) for each in expression.args)
             return f"{expression.name}({arguments})"
-    # A constant: repr() gives a number and the string of its digits different forms.
+    # A constant; ``repr`` distinguishes the number 1 from the string '1'.
     return repr(expression.value)
 
 
@@ -131,8 +131,8 @@ def unwrapped(expression: Any) -> Any:
 def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
     """Return the full name of a class, written as ``Name``, ``ns:Name``, ``:Name`` or a string.
 
-    The caller has to know that the expression is a class, since any other word or string looks
-    alike.
+    The caller has to know that the expression means a class, since any other word or string looks
+    the same.
 
     :returns: None if the expression has another form, or the name is not valid.
     """

@@ -2,9 +2,9 @@
 
 """Read the class that is generated for a Heat template, as users of the package see it.
 
-The class has one property for all parameters, and one for all outputs. Here, each parameter becomes
-a property ``templateParameters.NAME``, and each output a property ``templateOutputs.NAME``. Their
-places are lines of the template.
+The class has one property for all parameters, and one for all outputs. To compare them one by one,
+this module returns a property ``templateParameters.NAME`` for each parameter, and a property
+``templateOutputs.NAME`` for each output. Their places are lines of the template.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _SECTIONS = {"templateParameters": "parameters", "templateOutputs": "outputs"}
 
 
 def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Yield the only class of the package.
+    """Yield the class that is generated for the package, which is its only class.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """

@@ -27,9 +27,10 @@ Kind = Literal["properties", "methods", "initializer"]
 
 
 class RequiredPackages:
-    """Reads the package for each required range once, and records what could not be read.
+    """Reads the package for each required range once, and records which packages were not found.
 
-    :ivar unseen: a mapping of a package with its range to the reason why it was not read.
+    :ivar unseen: a mapping of packages with ranges, such as ``org.db >=1,<2``, to the reasons why
+        these packages were not read.
     """
 
     def __init__(self, find: Requirements | None) -> None:
@@ -105,12 +106,13 @@ class Hierarchy:
         if name in self.interface.classes:
             return self.interface.classes[name], self
         manifest = self.interface.manifest
-        # Most class names begin with the name of their package, so that package is read first.
+        # Most class names begin with the name of their package, so such a package is read first.
         ranges = sorted(
             manifest.requirements.items(), key=lambda each: not name.startswith(f"{each[0]}.")
         )
         for fqn, spec in ranges:
-            # The engine searches an older version of the same package only if this is required.
+            # The engine searches an older version of the same package only if the package
+            # requires this version.
             is_own = fqn == manifest.fqn and satisfies_itself(manifest.version, spec)
             hierarchy = None if is_own else self._required.hierarchy(fqn, spec)
             if hierarchy is not None and name in hierarchy.interface.classes:

@@ -66,7 +66,7 @@ def read_interface(source: Source, is_old: bool = False) -> Interface:
     """Read the public interface of a package.
 
     :param source: the path of a ZIP file or a directory, or a seekable file.
-    :param is_old: whether the package is the older of two versions; places say so.
+    :param is_old: whether the package is the older of two versions, for the places of changes.
     :raises InvalidPackage: if the package breaks rules.
     :raises OSError: if the source cannot be read.
     """
@@ -91,6 +91,6 @@ def _read_murano_pl(archive: Archive, manifest: Manifest, is_old: bool) -> Itera
 
 
 def _read_described(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Yield the names and base classes of the classes that another package type generates."""
+    """Yield each class of another package type with only its name and its base classes."""
     for definition in read_contents(archive).classes:
         yield read_class(ClassSource(definition, {}, {}), MANIFEST_FILE, is_old)

@@ -76,7 +76,7 @@ def compare_properties(
 
 
 def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterator[MemberChange]:
-    """Yield the changes between two versions of a method, and those of its arguments."""
+    """Yield the changes between two versions of a method, and the changes of its arguments."""
     subject, name, place = f"method {new.name}", new.name, new.place
     if old.usage != new.usage:
         is_callable = (old.usage, new.usage) == ("Runtime", "Static") and not old.is_public
@@ -97,7 +97,7 @@ def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterat
 def compare_argument(
     old: Declaration, new: Declaration, method: str, is_subclass: IsSubclass
 ) -> Iterator[MemberChange]:
-    """Yield the changes between two versions of an argument, but not those of its position.
+    """Yield the changes between two versions of an argument; its position is not compared.
 
     :param method: the name of the method.
     """
@@ -116,7 +116,7 @@ def compare_argument(
 
 
 def added_argument(new: Declaration, method: str) -> MemberChange:
-    """Return the change for a new argument after all others.
+    """Return the change for a new argument, as if it were the last argument of its method.
 
     :param method: the name of the method.
     """
@@ -192,7 +192,7 @@ def _compare_contracts(
 def _judge(
     before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
 ) -> Iterator[tuple[Rule, str]]:
-    """Yield the rules that a changed contract breaks, each with the end of a message."""
+    """Yield the rules that apply to a changed contract, each with the end of its message."""
     is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
     lost = list(lost_keys(before, after))
     if lost:
@@ -262,10 +262,11 @@ def _compare_arguments(old: Method, new: Method, is_subclass: IsSubclass) -> Ite
 
 
 def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[int, Declaration]:
-    """Find the new argument for each old one.
+    """Find the new argument for each old argument.
 
-    Arguments with the same name belong together. So do ``VarArgs`` and ``KwArgs`` with any names.
-    An argument that was renamed is found by its position.
+    Arguments with the same name belong together. The old and the new ``VarArgs`` belong together
+    whatever their names, and so do the old and the new ``KwArgs``. Any other argument that was
+    renamed is found by its position.
 
     :returns: a mapping of the ``id()`` of an old argument to the new argument.
     """
@@ -290,7 +291,11 @@ def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[i
 
 
 def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Yield the changes for arguments that have another order now."""
+    """Yield the changes for arguments that have another order now.
+
+    :param order: the arguments of the new version that the old version also has, in the order of
+        the old version.
+    """
     kept = set(map(id, order))
     now = [each for each in new.arguments if id(each) in kept]
     for before, after in zip(order, now, strict=True):
@@ -301,7 +306,13 @@ def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
 
 
 def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Yield the changes for new arguments; one that can be omitted has to be after all others."""
+    """Yield the changes for new arguments.
+
+    A new argument that can be omitted counts as moved if an old argument follows it. Old ``KwArgs``
+    are the exception, since they have no position.
+
+    :param order: the arguments of the new version that the old version also has.
+    """
     kept = set(map(id, order))
     following = ""
     for each in reversed(new.arguments):

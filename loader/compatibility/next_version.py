@@ -16,7 +16,7 @@ of SemVer 2:
   its suffix is enough: 2.0.0-rc.1 is enough where 2.0.0 is required. In all other cases, suffixes
   have no meaning for Murano.
 * Build metadata does not count, since the range ``==2.0.0`` contains every build of 2.0.0. The
-  range ``==2.0.0+b`` contains only this one.
+  range ``==2.0.0+b`` contains only the build ``b``.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ import dataclasses
 from glare_murano.package import Version
 from loader.compatibility.changes import Part
 
-# Versioning is off: any change is allowed after this version.
+# This version turns versioning off: any change is allowed after it.
 UNVERSIONED = Version("0.0.0")
 
 

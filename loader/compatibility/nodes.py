@@ -19,7 +19,7 @@ Entry = tuple[yaml.Node, yaml.Node]
 
 
 def entries(node: yaml.Node | None) -> dict[str, Entry]:
-    """Return the entries of a mapping by key, as nodes of the key and the value.
+    """Return the entries of a mapping by key; each is a pair of the key's and the value's node.
 
     :returns: an empty mapping if the node is missing, or is not a mapping.
     """
@@ -43,7 +43,7 @@ def values(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
 def text(node: yaml.Node | None, default: str) -> str:
     """Return a scalar as it is written.
 
-    :param default: what is returned if the node is missing, empty, null or not a scalar.
+    :param default: the result if the node is missing, empty, null or not a scalar.
     """
     is_written = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     return str(node.value) if node is not None and is_written and node.value else default

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare the ranges in ``Require`` of packages whose classes are in the interface.
+"""Compare the ranges of those required packages whose classes are in the interface.
 
 A class of a required package is in the interface if it is a base class, or if a contract uses it.
 Then the range matters to users: a ``class()`` contract accepts the versions that ``Require`` allows
@@ -28,7 +28,10 @@ class _Use(enum.Enum):
 
 
 def compare_ranges(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
-    """Yield a change for each package that both versions require, in different ranges."""
+    """Yield a change for each package that both versions require in different ranges.
+
+    Packages without classes in the interface are left out.
+    """
     before, after = (each.interface.manifest.requirements for each in (old, new))
     own_name = new.interface.manifest.fqn
     changed = [
@@ -54,7 +57,7 @@ def _rule(old: VersionSpec, new: VersionSpec, met: set[_Use]) -> Rule | None:
         return None
     edges = old.edges | new.edges
     majors = {0, *(each.major for each in edges)}
-    # The greatest of these major numbers represents all greater numbers.
+    # The greatest of these major numbers also represents all numbers that are greater.
     majors.add(max(majors) + 1)
     before, after = (
         {major for major in majors if _allows(spec, major, edges)} for spec in (old, new)

@@ -2,5 +2,5 @@
 
 """Draw graphs, such as packages that require each other, as SVG pictures.
 
-``layers`` places the boxes, and ``pictures`` draws them. They know nothing of packages.
+``layers`` places the boxes, and ``pictures`` draws them. Both modules know nothing of packages.
 """

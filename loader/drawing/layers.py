@@ -2,9 +2,9 @@
 
 """Place the boxes of a directed graph in layers from left to right.
 
-Each arrow leads from a layer to a later one; only an arrow that closes a cycle leads back. Boxes
-and labels do not overlap, and no arrow crosses a box. grandalf chooses the layer of each box and
-its place in the layer.
+Each arrow leads from a layer to a later layer; only an arrow that closes a cycle leads back. Boxes
+and labels do not overlap, and no arrow crosses a box. The library grandalf chooses the layer of
+each box and the place of the box in its layer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ _BOX_GAP = 16
 _BORDER = 16
 # The height that an arrow takes in a layer that it passes.
 _ARROW_HEIGHT = 4
-# How many times grandalf moves the boxes in both directions. More rounds change little.
+# How often grandalf sorts the boxes of all layers, forward and backward, so that few arrows cross.
+# More rounds change little.
 _ROUNDS = 3
 
 
@@ -40,15 +41,15 @@ class Place(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The vertical middle."""
+        """The ``y`` of the rectangle's center."""
         return self.y + self.height / 2
 
 
 class Arrow(NamedTuple):
     """An arrow from one box to another.
 
-    :ivar start: the key of a box.
-    :ivar end: the key of another box.
+    :ivar start: the key of the box where the arrow begins.
+    :ivar end: the key of the box to which the arrow leads.
     :ivar label: the size of the label.
     """
 
@@ -58,10 +59,10 @@ class Arrow(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The way of an arrow.
+    """The path of an arrow.
 
-    :ivar points: pairs of points with a horizontal line between them, from left to right. Between
-        two pairs, the arrow changes its height.
+    :ivar points: the ends of the arrow's horizontal lines, from left to right: two points for each
+        line. Between two of these lines, the arrow goes up or down.
     :ivar label: the place of the label, on one of the horizontal lines.
     :ivar is_back: whether the arrow leads from right to left, since it closes a cycle.
     """
@@ -72,10 +73,10 @@ class Route(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The places of everything in a picture.
+    """The size of a picture, and the places of the boxes and arrows in it.
 
-    :ivar boxes: key -> place.
-    :ivar routes: the routes of the arrows, in the order of the arrows.
+    :ivar boxes: a mapping of keys to the places of the boxes.
+    :ivar routes: the paths of the arrows, in the order in which ``arrange`` got the arrows.
     """
 
     size: Size
@@ -95,13 +96,13 @@ class _View:
 
 
 class _Layered:
-    """The layers of a connected part of the graph."""
+    """The layers of a connected component of the graph."""
 
     def __init__(self, part: Any, top: float) -> None:
-        """Place the boxes and the labels of the part.
+        """Place the boxes and the labels of the component.
 
-        :param part: a ``graph_core`` of grandalf without cycles.
-        :param top: the upper border of the part in the picture.
+        :param part: the component: a ``graph_core`` of grandalf without cycles.
+        :param top: the upper border of the component in the picture.
         """
         layout = SugiyamaLayout(part)
         layout.xspace = _BOX_GAP
@@ -122,7 +123,7 @@ class _Layered:
         self.right = x - _LAYER_GAP
 
     def place(self, vertex: Any) -> Place:
-        """Return the place of a box or a label, which is in the middle of its layer."""
+        """Return the place of a box or a label, which is centered between the layer's borders."""
         left, right = self._layers[self._ranks[vertex]]
         width, height = vertex.view.h, vertex.view.w
         y = vertex.view.xy[0] + self._shift - height / 2
@@ -140,7 +141,7 @@ class _Layered:
         """Return the horizontal line between a box and a border of its layer, from left to right.
 
         :param is_start: whether the line begins at the box, and ends at the right border of its
-            layer. If not, it begins at the left border, and ends at the box.
+            layer. Otherwise, the line begins at the left border, and ends at the box.
         """
         left, right = self._layers[self._ranks[vertex]]
         place = self.place(vertex)
@@ -152,7 +153,8 @@ class _Layered:
 def arrange(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> Layout:
     """Place boxes and arrows.
 
-    :param boxes: key -> size. Arrows lead from the first boxes to the last ones, if possible.
+    :param boxes: a mapping of keys to the sizes of the boxes. If the arrows form a cycle, the order
+        of the boxes decides which arrow closes the cycle.
     :param arrows: the arrows; none may lead from a box to itself.
     """
     back = _closing(boxes, arrows)
@@ -196,10 +198,10 @@ def _route(layered: _Layered, label: Any, before: Any, after: Any, *, is_back: b
 
 
 def _closing(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> list[bool]:
-    """Return for each arrow whether it closes a cycle. The other arrows have no cycle.
+    """Return for each arrow whether it closes a cycle; the other arrows form no cycle.
 
-    The graph is walked depth-first, from the first box on. An arrow that leads to a box on the way
-    to its own start closes a cycle.
+    The graph is searched depth-first, from the first box on. An arrow closes a cycle if it leads to
+    a box on the path by which the search reached the arrow's start.
     """
     leaving: dict[str, list[int]] = {key: [] for key in boxes}
     for number, arrow in enumerate(arrows):
@@ -207,7 +209,7 @@ def _closing(boxes: Mapping[str, Size], arrows: Sequence[Arrow]) -> list[bool]:
     is_back = [False] * len(arrows)
     done: set[str] = set()
     for first in boxes:
-        # The boxes on the way to the current one, each with its arrows that are still to be walked.
+        # The boxes on the current path, each with an iterator of the arrows still to be followed.
         way = {} if first in done else {first: iter(leaving[first])}
         while way:
             key, rest = next(reversed(way.items()))

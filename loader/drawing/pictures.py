@@ -2,7 +2,7 @@
 
 """Draw boxes and arrows as an SVG picture, for light and dark pages.
 
-No information is in a color alone: a text or the form of a line has it as well. All texts are
+Colors alone carry no information: a text or the style of a line shows it as well. All texts are
 escaped. Their widths are known, since the font is monospaced and each text has its ``textLength``.
 """
 
@@ -16,7 +16,7 @@ from loader.drawing.layers import Arrow, Place, Route, Size
 
 # Sizes of fonts and lines, in pixels.
 _TITLE, _TEXT, _LABEL = 13, 11, 11
-# The width of a character of a monospaced font, as a part of the size of the font.
+# The width of a character in a monospaced font, as a fraction of the font size.
 _CHARACTER = 0.6
 _LINE_HEIGHT = 17
 _PADDING = 9
@@ -58,7 +58,7 @@ def _rules(colors: Mapping[str, str]) -> str:
     return _RULES.format(text_size=_TEXT, title_size=_TITLE, label_size=_LABEL, **colors)
 
 
-# The rules of style for pictures, which a page with pictures can have in its own style sheet.
+# The CSS rules for pictures. A page with pictures can include them in its own style sheet.
 STYLE = f"{_rules(_LIGHT)}@media (prefers-color-scheme:dark){{{_rules(_DARK)}}}"
 
 
@@ -67,9 +67,9 @@ class Box(NamedTuple):
 
     :ivar title: the first line.
     :ivar lines: more lines, in a smaller font.
-    :ivar forms: words for the form of the border: ``first`` for another color, ``dashed``,
-        ``dotted``, and ``double`` for a second border.
-    :ivar link: the URL to which the box leads; empty for none.
+    :ivar forms: how the box is drawn: ``first`` for another color, ``dashed`` or ``dotted`` for the
+        border, and ``double`` for a second border.
+    :ivar link: the URL that a click on the box opens; empty if the box is no link.
     """
 
     title: str
@@ -81,9 +81,9 @@ class Box(NamedTuple):
 class Line(NamedTuple):
     """An arrow between two boxes.
 
-    :ivar start: the key of the first box.
-    :ivar end: the key of the other box.
-    :ivar label: the text on the arrow; empty for none.
+    :ivar start: the key of the box where the arrow begins.
+    :ivar end: the key of the box to which the arrow leads.
+    :ivar label: the text on the arrow; may be empty.
     :ivar description: what the arrow means, as a sentence.
     """
 
@@ -94,10 +94,12 @@ class Line(NamedTuple):
 
 
 def draw(title: str, boxes: Mapping[str, Box], lines: Sequence[Line]) -> str:
-    """Draw a picture for a file of its own, with its rules of style.
+    """Draw a picture for a separate file; the picture contains its CSS rules.
 
     :param title: what the picture shows, for readers who do not see it.
-    :param boxes: key -> box. The first boxes are on the left, if the arrows let them.
+    :param boxes: a mapping of keys to boxes. If the arrows form a cycle, the order of the boxes
+        decides which arrow leads back.
+    :param lines: the arrows; an arrow from a box to itself is left out.
     """
     return _draw(title, boxes, lines, f"<style>{STYLE}</style>")
 
@@ -115,7 +117,7 @@ def _draw(title: str, boxes: Mapping[str, Box], lines: Sequence[Line], style: st
     arrows = [Arrow(line.start, line.end, _label_size(line.label)) for line in lines]
     layout = layers.arrange({key: _box_size(box) for key, box in boxes.items()}, arrows)
     width, height = map(round, layout.size)
-    # The parts of an image cannot be links.
+    # An element with the role ``img`` hides its links from screen readers.
     role = "group" if any(box.link for box in boxes.values()) else "img"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="{role}" '
@@ -176,7 +178,7 @@ def _text(kind: str, text: str, size: int, x: float, y: float) -> str:
 
 
 def _arrow(line: Line, route: Route) -> Iterator[str]:
-    """Draw an arrow with its label and its head; nothing is drawn behind the label."""
+    """Draw an arrow with its head and its label; the background of the label hides the arrow."""
     points = [*route.points]
     kind = "arrow back" if route.is_back else "arrow"
     yield f"<g><title>{escape(line.description)}</title>"

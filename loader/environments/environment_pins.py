@@ -60,7 +60,7 @@ class EnvironmentPins:
     environment_id: str
 
     def read(self) -> Pins:
-        """Return the pins that the last deployment has left.
+        """Return the pins that the last deployment has written.
 
         There are no pins before the first deployment by ``murano-glare-engine``.
 
@@ -77,7 +77,7 @@ class EnvironmentPins:
         required.
 
         :param catalogs: the catalogues of the engine, in the same order.
-        :param table: the packages to move, see ``table``.
+        :param table: the packages to move, as the function ``table`` returns them.
         :raises InvalidPins: if the table is not valid, or the environment cannot use the requested
             versions.
         :raises NoSuchPackage: if a requested or a pinned version is missing.
@@ -104,10 +104,10 @@ class EnvironmentPins:
         return version_changes.between(before, planned.choices)
 
     def move(self, table: Table) -> str:
-        """Request moves in a new session, and return the id of the session.
+        """Request moves of pins in a new session, and return the id of the session.
 
-        :param table: the packages to move, see ``table``.
-        :raises InvalidPins: if the table is not valid; then no session is made.
+        :param table: the packages to move, as the function ``table`` returns them.
+        :raises InvalidPins: if the table is not valid; no session is made in this case.
         """
         pin_moves.read_moves(table, Pins())
         configured = self._request("POST", "configure")
@@ -179,7 +179,7 @@ def find(murano: ServiceAdapter, reference: str) -> EnvironmentPins:
 
     :param reference: the environment's id, or its name in the user's project, where names are
         unique. For an environment of another project, an operator has to give the id.
-    :raises NotFound: if there is no such environment.
+    :raises NotFound: if no environment has this id or name.
     :raises CatalogError: if Murano's API fails.
     """
     listed = murano.document("GET", _ENVIRONMENTS)

@@ -46,7 +46,7 @@ def parse_header(
     :param type_name: the value of ``type``, such as ``CLASS`` or ``CLASS/RANGE@PACKAGE``.
     :param version: the value of ``classVersion``, which is used if the type has no range.
     :param package: the value of ``package``, which is used if the type has no package.
-    :returns: the package is None if the header does not name it.
+    :returns: the three values; the package is None if the header does not name a package.
     :raises InvalidName: if the type, or the name of the class or of the package, is not valid.
     :raises InvalidRange: if the range is not valid.
     """
@@ -100,7 +100,7 @@ def canonical_range(text: object) -> VersionSpec:
 def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str]) -> None:
     """Change the ranges in those headers of a model that have a range and a package.
 
-    The engine has written these headers. Others are not changed.
+    The engine has written these headers. Other headers are not changed.
 
     :param change: a function that takes an FQN and a range, and returns the new range.
     """

@@ -36,7 +36,7 @@ Moves = Mapping[str, frozenset[Version]]
 
 
 def read_moves(table: object, pins: Pins) -> Moves:
-    """Return the moves in a table: those entries that differ from the pins.
+    """Return the moves in a table: the entries that differ from the pins.
 
     >>> read_moves({"org.db": None, "org.wiki": "1.1.0"}, Pins({"org.db": ["1.0.0"]}))
     {'org.db': frozenset(), 'org.wiki': frozenset({Version('1.1.0')})}
@@ -64,9 +64,9 @@ def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
     """Move the pins, and return a copy of the model whose headers fit the new pins.
 
     The header of an object has the version of its package. If this version is not pinned any more,
-    the header gets one of the requested versions: one with the same minor number, else one with the
-    same major number, else the newest. If no version is requested, the header gets a range of
-    versions with the same major number.
+    the header gets one of the requested versions: the newest with the same major and minor number,
+    else the newest with the same major number, else the newest. If no version is requested, the
+    header gets a range of versions with the same major number.
 
     :param pins: the pins, which are changed.
     :param model: the model, which is not changed.
@@ -113,9 +113,10 @@ def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> Non
 
 
 def near(version: Version, versions: Sequence[Version]) -> Version | None:
-    """Return the newest version that is close to a missing one.
+    """Return the newest available version that is close to a missing version.
 
-    It has the same minor number, or if there is none, the same major number.
+    The result has the same major and minor number as the missing version. If no version has them,
+    the result has the same major number. If no version has this either, the result is None.
 
     :param version: the missing version.
     :param versions: the available versions.

@@ -40,14 +40,14 @@ class Pins:
         return f"Pins({self.dump()})"
 
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
-        """Replace all pins with those in a table.
+        """Replace all pins with the pins in a table.
 
         >>> pins.load({"org.db": ["2.0.0"]})
         >>> pins
         Pins({'org.db': ['2.0.0']})
 
         :param table: a mapping of FQNs to versions.
-        :raises InvalidPins: if the table is not valid; then the pins do not change.
+        :raises InvalidPins: if the table is not valid; the pins do not change in this case.
         """
         if not isinstance(table, Mapping):
             raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
@@ -76,7 +76,7 @@ class Pins:
         return self._pinned
 
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
-        """Return the newest pinned version of a package in a range; None if there is none.
+        """Return the newest pinned version of a package in a range; None if none is in the range.
 
         >>> pins.select("org.db", VersionSpec.of("1"))
         Version('1.2.0')

@@ -2,7 +2,7 @@
 
 """The interface of package types, including those from plug-ins.
 
-The document "package-type plug-ins" defines the interface. It is the same as Murano's.
+The document "package-type plug-ins" defines the interface, which is the same as in Murano.
 """
 
 import abc
@@ -54,7 +54,7 @@ class Package(abc.ABC):
 
     @property
     def source_directory(self) -> str:
-        """The path of the package's files; an archive is unpacked when this is read."""
+        """The path of the package's files; reading this property unpacks an archive."""
         return os.fspath(self._source)
 
     @property
@@ -108,7 +108,7 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def supplier(self) -> Mapping[str, Any] | None:
-        """The supplier, as in the manifest."""
+        """The supplier, as the manifest describes it."""
 
     @property
     @abc.abstractmethod
@@ -134,8 +134,8 @@ class Package(abc.ABC):
     def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
         """Return the MuranoPL code of a class: YAML, or a pair of the YAML and a path.
 
-        A package type implements this method, and callers use ``read_class``. The path is that of
-        the file in the package, for error messages.
+        A package type implements this method, and callers use ``read_class``. The path is the path
+        of the class file in the package, for error messages.
 
         :param name: the fully qualified name of the class.
         :raises KeyError: if the package does not define the class.
@@ -231,7 +231,7 @@ class PackageBase(Package):
 
     @property
     def meta(self) -> Any:
-        """The metadata of the package (the key ``Meta`` of the manifest); None if it has none."""
+        """The metadata of the package (the key ``Meta`` of the manifest); None without this key."""
         return self._manifest.get("Meta")
 
     @property

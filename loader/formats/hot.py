@@ -46,7 +46,7 @@ class HOTPackage(PackageBase):
 
     @property
     def ui(self) -> bytes | str:
-        """The form in the package; if it has none, a form that is generated from the template."""
+        """The form in the package, or else a form that is generated from the template."""
         own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
@@ -61,7 +61,10 @@ class HOTPackage(PackageBase):
         return yaql.dump(class_code.make_class(name, self._template, files, has_environments))
 
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource file; for the package's name, that of the HOT template."""
+        """Return the path of a resource file, or of the HOT template.
+
+        :param name: the path of the file below ``Resources``; for the template, the package's name.
+        """
         return str(self._template_path) if name == self.full_name else super().get_resource(name)
 
     def _files(self, directory: str) -> list[str]:

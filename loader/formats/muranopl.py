@@ -28,7 +28,7 @@ class MuranoPLPackage(PackageBase):
         return self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
 
     def get_class(self, name: str) -> tuple[bytes, str]:
-        """Return the file that defines a class, and its path in the package.
+        """Return the content of the file that defines a class, and the file's path in the package.
 
         :raises FileNotFoundError: if the package lacks the file.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The installed package types; the ``Format`` in a manifest chooses one of them."""
+"""Choose an installed package type by the ``Format`` in a manifest, and make the package."""
 
 import copy
 import logging
@@ -21,7 +21,7 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package whose plug-in extends the package class of Murano, and not our ``Package``.
+    """A package from a plug-in whose class extends Murano's package class, and not ``Package``.
 
     This object wraps the plug-in's package, and adds the attributes that Murano's class lacks. All
     other attributes are those of the plug-in's package.
@@ -34,7 +34,7 @@ class PluginPackage:
         """Make a package.
 
         :param package: the package that the plug-in has made.
-        :param source: the path of its files, or an object that reads them.
+        :param source: the path of the package's files, or an object that reads the files.
         """
         self._package = package
         self._source = source
@@ -67,9 +67,9 @@ class PackageTypes:
     def load(self, source: PackageSource) -> Package:
         """Make the package for a source.
 
-        The package type gets the path of a directory with the files. If its class itself sets
-        ``takes_source`` to true, it gets the source instead. An inherited ``takes_source`` has no
-        effect.
+        A package type is a class, and its constructor gets the path of a directory with the files.
+        If the class itself sets ``takes_source`` to true, the constructor gets the source instead.
+        An inherited ``takes_source`` has no effect.
 
         :param source: the files of the package.
         :raises InvalidPackage: if the manifest breaks a rule.
@@ -104,7 +104,7 @@ class PackageTypes:
         """Import the package type of a format.
 
         :param name: the format.
-        :param found: which package has the format, as the beginning of messages.
+        :param found: the beginning of messages, which says which package has the format.
         """
         if name not in self._entry_points:
             raise errors.UnsupportedFormat(

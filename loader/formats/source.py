@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sources: the files and the manifest of a package, which are in a directory or an archive."""
+"""Read the files and the manifest of a package, from a directory or from an archive."""
 
 import abc
 import os

@@ -64,7 +64,9 @@ def test_the_demo_shows_what_the_whole_is_for(
         assert re.search(line, finished.stdout), line
     assert list(tmp_path.iterdir()) == []
     page = (pages / "index.html").as_uri()
-    assert finished.stdout.endswith(f"Open the pages about the packages in a browser:\n    {page}\n")
+    assert finished.stdout.endswith(
+        f"Open the pages about the packages in a browser:\n    {page}\n"
+    )
     assert "org.example.wiki" in (pages / "index.html").read_text()
 
     if program == "examples.demo":
