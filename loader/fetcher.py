@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fetcher, which downloads the archives of chosen releases into the cache."""
+"""Download the archives of chosen releases into the cache."""
 
 import collections
 import functools
@@ -154,7 +154,7 @@ def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Rel
     for catalog, releases in small.items():
         items = list(releases.items())
         for start in range(0, len(items), _BATCH_SIZE):
-            # Check again, since the first batch may have shown that the catalogue gives no batches.
+            # Check again, since the first batch may have shown that the catalogue sends no batches.
             if catalog.gives_batches:
                 yield catalog, dict(items[start : start + _BATCH_SIZE])
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package loader, which loads the packages that a deployment requires.
+"""Load the packages that a deployment requires.
 
 ``catalogs`` finds releases, ``resolution`` chooses among them, ``fetcher`` fetches their archives
 into ``cache``, and ``formats`` reads the packages.
@@ -274,7 +274,7 @@ class PackageLoader:
         :param fqn: the name of the required package. Every package implicitly requires itself and
             ``io.murano``.
         :raises TypeError: if ``package`` is not a package, but a string, for example.
-        :raises NotRequired: if the package does not require this name.
+        :raises NotRequired: if the package does not require a package with this name.
         :raises LoaderError: as in ``load``, and if this loader has not loaded the package.
         """
         self._check_open()
@@ -389,9 +389,10 @@ class PackageLoader:
     def load_object_package(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load the package that the header of an object names.
 
-        If the header names a single version that is missing, another version is loaded, and a
-        warning is logged: the newest version with the same minor number, or else the newest version
-        with the same major number (specification "Murano versioning", section "Object version").
+        If the header names a single version that no catalogue has, a warning is logged, and another
+        version is loaded: the newest version with the same major and minor numbers, or else the
+        newest version with the same major number (specification "Murano versioning", section
+        "Object version").
 
         >>> packages.load_object_package("org.db", "1.2.7")
         <MuranoPLPackage org.db 1.2.0>
@@ -458,7 +459,7 @@ class PackageLoader:
             any name.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if the range is not valid.
-        :raises Unplannable: if the search takes longer than a plan may take.
+        :raises Unplannable: if the search takes longer than ``plan_seconds``.
         :raises CatalogError: if a catalogue cannot be read.
         """
         spec = self._parse_range(range)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The offline index, which replaces catalogues while they cannot be reached.
+"""Replace catalogues by an index on this host while they cannot be reached.
 
 If a release was chosen for a project and its archive is in the cache, the release is recorded in
 the cache's directory. Such a record may be out of date. So the index is used only if the operator
@@ -73,8 +73,8 @@ class OfflineIndex(Catalog):
         index.
 
         :param seconds: the longest time to choose packages, in seconds.
-        :param reserved: names that belong to projects. Recorded releases of other projects with
-            these names are not used either.
+        :param reserved: names that belong to projects. Releases of other projects with these names
+            are not used, even if they are recorded.
         :raises CatalogError: if a catalogue refuses the query, or if a catalogue cannot be reached
             and the index lacks a package.
         """
@@ -122,7 +122,8 @@ class OfflineIndex(Catalog):
     def _fallback(self, query: Query, seconds: float, reserved: ReservedNames) -> Resolution | None:
         """Choose packages from the catalogues that can be reached, and from the index.
 
-        :returns: None if a package or a class that the query names is missing there.
+        :returns: None if neither the catalogues nor the index have a package or a class that the
+            query names.
         """
         self._read()
         while True:
@@ -134,7 +135,8 @@ class OfflineIndex(Catalog):
                 continue
             if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
                 return None
-            # Missing packages below the roots are queried again when they are loaded.
+            # If a package that another package requires is missing, it is queried again when it is
+            # loaded.
             return dataclasses.replace(resolved, unsatisfied=())
 
     def _add_unreachable(self, error: errors.CatalogUnavailable) -> None:

@@ -129,7 +129,10 @@ class Resolution:
     def find_missing(
         self, fqn: str, *specs: VersionSpec
     ) -> resolver.Unsatisfied | resolver.External | None:
-        """Return the first demand for a package in these ranges that no release satisfies."""
+        """Return the first demand for a package in one of the ranges that no release satisfies.
+
+        :returns: None if there is no such demand.
+        """
         every: list[resolver.Unsatisfied | resolver.External] = [*self.unsatisfied, *self.external]
         found = (missing for spec in specs for missing in every if missing.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
@@ -471,7 +474,7 @@ class EligibleReleases:
 
 
 class _Releases:
-    """The releases in several catalogues, in the form that the resolver requires."""
+    """The releases in several catalogues, with the methods that the resolver calls."""
 
     def __init__(self, releases: EligibleReleases, prereleases: bool) -> None:
         self._releases = releases

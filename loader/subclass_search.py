@@ -77,7 +77,7 @@ def search(
 
 
 class _Extensions:
-    """The packages in all catalogues, in the form that ``find_subclasses`` requires.
+    """The packages in all catalogues, with the methods that ``find_subclasses`` calls.
 
     If several catalogues have a version, the first catalogue's release is used.
     """

@@ -155,7 +155,8 @@ def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
     No other plug-in may change the archive after it.
     """
     section, option = "image_import_opts", "image_import_plugins"
-    # Glance reads a separate file for imports. A value in its main file replaces the value there.
+    # Glance reads a separate file for imports. A value in its main file replaces the value in the
+    # separate file.
     file = conf if conf.get(section, option) is not None else imports
     values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
     plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]
@@ -247,7 +248,7 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return the path and the content of our policy file; empty if the file needs no rules.
+    """Return the path and the content of our policy file; nothing if the file needs no rules.
 
     If another policy file of Glance contains a rule that we restrict, our file contains that rule
     with our condition. Otherwise, our file contains the rule as we ship it.

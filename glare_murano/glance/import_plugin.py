@@ -294,9 +294,9 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem for each property of the owner that some databases confuse with one of ours.
+    """Yield a problem for each property of the owner whose name a database may confuse with ours.
 
-    :param properties: the properties that this project will write.
+    :param properties: our properties, which this project will write.
     """
     folded = {_folded(name): name for name in properties}
     for name in internals.find_counted(image.properties) - folded.keys():

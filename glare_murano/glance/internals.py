@@ -115,8 +115,8 @@ _POLICY_METHODS = {
 # Roles that callers may have although no rule names them.
 _ROLES = {"admin", "manager", "member", "reader", "service"}
 
-# The names of the properties that are changed by the save of a package that runs in the thread; see
-# ``_KeptProperties``.
+# While the thread saves a package, this has the names of the properties that the request has
+# changed; see ``_KeptProperties``.
 _saving = threading.local()
 # The open session of the thread. Glance's functions join its transaction; see ``writing``.
 _joined = threading.local()
@@ -409,9 +409,9 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
     Glance itself writes back all values that it has read. So a package could lose its visibility,
     or the status and the data that an import has given it after the values were read.
 
-    A save can neither add nor remove the container format of packages. If data was stored in
-    between, the image would become a package with unchecked data. A save cannot change the name or
-    the owner of a package, since its id follows from them.
+    A save can neither add nor remove the container format of packages: an image that has data would
+    become a package with unchecked data. A save cannot change the name or the owner of a package,
+    since its id follows from them.
 
     :param container_format: the container format of packages; other images are saved as before.
     :param guard: a function that checks and writes a save that activates or deactivates a package,
@@ -549,7 +549,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 
 
 def hide_markers() -> None:
-    """Make Glance treat a hidden image that is the marker of a list like a missing image.
+    """Make Glance treat the marker of a list as missing if it is the id of a hidden image.
 
     Glance itself answers with 403 for a hidden image, which reveals that the image exists.
     """
@@ -608,9 +608,10 @@ def remove_drafts_for_good(
 def guard_deletions(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
     """Make Glance refuse to delete a release that is still in the catalogue.
 
-    The filter makes a release a draft before Glance deletes it. It does not do so for a request
-    that Glance refuses, such as the deletion of a protected image. But another request may remove
-    the protection before Glance itself checks it, which Glance does only here.
+    The filter makes a release a draft before Glance deletes it. But the filter leaves the release
+    as it is if Glance will refuse the request, for example since the image is protected. Another
+    request may remove the protection before Glance itself checks it. Glance checks the protection
+    only in the function that is changed here, so this function also refuses to delete a release.
 
     :param is_release: a function that takes the properties of an image, and returns whether the
         image is a release.

@@ -78,7 +78,7 @@ def check(
 
 
 def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
-    """Return the caller of a request, in the form that ``check`` takes.
+    """Return the caller of a request as a ``Viewer``, for ``check``.
 
     A policy says whether the caller sees the packages of all projects. It is evaluated only if
     messages may name packages of other projects. It is evaluated before the transaction, since

@@ -34,7 +34,7 @@ _STRINGS = frozenset(field.name for field in fields.FIELDS if field.kind == "str
 
 
 class _Filter(NamedTuple):
-    """A filter in the form of Glare's parser."""
+    """A parsed filter, with the fields of the tuples that Glare's parser returns."""
 
     name: str
     key: Any

@@ -32,8 +32,8 @@ from glare_murano.service.package_locks import PackageLocks
 
 LOG = logging.getLogger(__name__)
 
-# glance_store logs the stores that are not installed, and the options of Glare that are deprecated.
-# Neither concerns whoever deletes something.
+# glance_store logs stores that are not installed, and deprecated options of Glare. Both do not
+# matter for this command.
 _LOG_LEVELS = ("oslo_config=ERROR", "stevedore=CRITICAL")
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

@@ -3,8 +3,8 @@
 """Check Glare's configuration for packages.
 
 Glare does not start if the options of packages are not valid. ``glare-murano-status upgrade check``
-also reports settings that make packages slow, or that let callers do more than the shipped files
-do.
+also reports settings that make packages slow, or that let callers do more than the shipped policy
+file allows.
 """
 
 import configparser
@@ -54,7 +54,7 @@ def _find_disabled_type() -> Iterator[Finding]:
 
 
 def _find_unknown_types() -> Iterator[Finding]:
-    """Register the artifact types with their options, as a running Glare does."""
+    """Register the artifact types as a running Glare does, and find those that cannot be used."""
     try:
         registry.ArtifactRegistry.register_all_artifacts()
     except (exception.GlareException, ImportError) as error:

@@ -38,8 +38,8 @@ from glare_murano.stored_contents import StoredContents
 LOG = logging.getLogger(__name__)
 
 _CHUNK_SIZE = 128 * 1024
-# The time after which a client should repeat an upload that was refused since the service is busy,
-# in seconds.
+# If the service was too busy to read an archive, the client should upload it again after these
+# seconds.
 _RETRY_AFTER = 10
 
 _blobs = models.ArtifactBlob.__table__
@@ -348,7 +348,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that a running upload replaces: URL -> size in bytes.
 
-    The stores report the sizes, since Glare has overwritten those in the database.
+    The stores report the sizes, since Glare has overwritten the sizes in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with glare_database.snapshot() as connection:

@@ -62,7 +62,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano that uses a package loader, and closes it in ``cleanup``."""
+        """Make a loader for Murano that calls ``loader``; ``cleanup`` closes ``loader``."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -86,8 +86,8 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
         """Load the package that an object's header names.
 
-        If the version in the header is missing, ``PackageLoader.load_object_package`` may load a
-        version that is close to it.
+        If no catalogue has the version in the header, ``PackageLoader.load_object_package`` may
+        load a version that is close to it.
 
         :raises NoPackageFound: if no version can be loaded.
         """
@@ -100,7 +100,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     ) -> MuranoPackage:
         """Load a package that a loaded package, or an extension plug-in, requires.
 
-        :param requirer: the package or the plug-in that requires it.
+        :param requirer: the package or the plug-in that has the requirement.
         :param version_spec: the required range.
         :raises NoPackageFound: if no version is in the range.
         """
@@ -131,7 +131,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             raise _engine_error(exceptions.NoPackageForClassFound, error) from error
 
     def plan_model(self, model: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Choose the packages for all objects in a model together, before the first one is loaded.
+        """Choose the packages for all objects in a model together, before any object is loaded.
 
         If the model's header requests other versions of pinned packages, the pins are moved.
 
@@ -142,7 +142,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         moves: pin_moves.Moves = {}
         if model.get(constants.DM_OBJECTS):
             pins = self._loader.pins
-            # A test in MuranoPL may load a model in which classes are keys.
+            # In a test in MuranoPL, an object may have its class as a key, and no header.
             header = root_header(model) or {}
             moves = pin_moves.read_moves(header.get(pin_moves.KEY, {}), pins)
             model = pin_moves.apply(moves, pins, model) if moves else model
@@ -154,7 +154,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return model
 
     def _replace_missing_pins(self) -> None:
-        """Replace pinned versions that are missing, so that an environment can be deleted."""
+        """Replace pinned versions that no catalogue has, so that the environment can be deleted."""
         pins = self._loader.pins
         for missing, available in self._loader.find_missing_pins().items():
             if available:
@@ -171,7 +171,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         """List the subclasses of a class.
 
         :param version_spec: the range of versions for the package that defines the class.
-        :param package_name: the FQN of this package.
+        :param package_name: the FQN of the package that defines the class.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         return self._loader.subclasses(class_name, version_spec, package_name)
@@ -255,9 +255,10 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
 
 def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str = "") -> Exception:
-    """Make an error of the engine with the message of a loader's error.
+    """Convert an error of the loader to an error of the engine.
 
-    :param kind: the engine's class of errors.
+    :param kind: the class of the engine's error.
+    :param error: the loader's error, whose message the engine's error gets.
     :param remedy: what the user can do, for the end of the message.
     """
     found = kind(error)
@@ -324,9 +325,9 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
     def find_class(self, name: str, search_requirements: bool = True) -> Any:
         """Find a class of the package, or of the packages that it requires.
 
-        If the package requires an older version of itself, that version is searched last, for
-        classes that this version lacks (specification "Murano versioning", section "Package
-        requirements"). Murano 16 does not search it.
+        If the package requires an older version of itself, this method searches the older version
+        last, for classes that the newer version lacks (specification "Murano versioning", section
+        "Package requirements"). Murano 16 does not search the older version.
         """
         class_cycles.check(self, name)
         try:
@@ -334,7 +335,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         except exceptions.NoClassFound:
             if not search_requirements or self.name not in self.application_package.requirements:
                 raise
-            # This is the package itself, if it satisfies the requirement.
+            # If the package satisfies its requirement on itself, ``older`` is the package itself.
             older = self._requirement_loader.load_package(self.name, self.requirements[self.name])
             if name not in older.classes:
                 raise

@@ -30,16 +30,16 @@ class AgentBroker:
     login: str
     password: str = dataclasses.field(repr=False)
     virtual_host: str
-    # A package cannot choose these for the operator's servers, so they are not compared.
+    # ``select`` takes these two from the operator's settings, so it does not compare them.
     ssl: bool = dataclasses.field(default=False, compare=False)
     insecure: bool = dataclasses.field(default=False, compare=False)
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Make a broker from settings such as ``agentRabbitMq``, with Murano's defaults.
+        """Make a broker from settings such as ``agentRabbitMq``; Murano's defaults fill the gaps.
 
-        :param settings: a mapping, as a region's ``getConfig`` or ``[rabbitmq]`` has it.
-        :raises ValueError: if it is not a mapping, or has no host or no valid port.
+        :param settings: the mapping ``agentRabbitMq`` of a region, or the group ``[rabbitmq]``.
+        :raises ValueError: if the settings are not a mapping, or have no host or no valid port.
         """
         if not isinstance(settings, Mapping):
             raise ValueError(
@@ -77,8 +77,9 @@ class AgentBroker:
 def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
     """Yield the servers that the operator names.
 
-    They are in the options ``[rabbitmq]``, and in the class configs of environments. A class config
-    is an operator's file with values for a class, see ``class_configs``.
+    These are the server in the options ``[rabbitmq]``, and the servers in the class configs of
+    ``io.murano.Environment``. A class config is an operator's file with values for a class, see
+    ``class_configs``.
 
     :raises ValueError: if a file is not valid.
     """

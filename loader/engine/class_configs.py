@@ -23,9 +23,9 @@ from glare_murano.wire import Release
 def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool:
     """Return whether a class may get the values in the operator's files.
 
-    It may if its package comes from the operator's directory or lock file. If the name of the class
-    is reserved, the package has to belong to a project that owns the name. For any other name, the
-    package has to be public.
+    A class may get them if its package comes from the operator's directory or lock file. For any
+    other package, the name of the class decides. If the name is reserved, the package has to belong
+    to a project that owns the name. If it is not reserved, the package has to be public.
 
     :param release: the release of the package that declares the class.
     """

@@ -3,8 +3,8 @@
 """Report classes that extend themselves, directly or through other classes.
 
 For such a class, Murano 16 reports that it is not found; this module reports the cycle. If a
-package defines a class, the name of the class means this class in the whole package. So a class
-cannot extend an older version of itself.
+package defines a class, the whole package uses its own class under this name. So a class cannot
+extend an older version of itself.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ _defined: contextvars.ContextVar[_Path] = contextvars.ContextVar("defined", defa
 def defining(package: Any, name: str) -> Iterator[None]:
     """Record that a class is being defined while the block runs.
 
-    To define a class, the engine finds its parents in the block; ``check`` then sees the record.
+    In the block, the engine finds the classes that this class needs, and calls ``check`` for each
+    of them.
     """
     token = _defined.set((*_defined.get(), (package, name)))
     try:

@@ -60,7 +60,7 @@ class Trace:
         self.namespaces = namespaces
 
     def enter(self, *keys: str) -> None:
-        """Record a part of the class that contains all parts recorded so far."""
+        """Record the keys of a part; this part contains all parts that were recorded before."""
         self.keys[:0] = keys
 
 
@@ -167,7 +167,7 @@ def _find(nodes: list[yaml.Node], error: Exception) -> _Fault:
 
 
 def _descend(documents: list[yaml.Node], trace: Trace, message: str) -> _Fault:
-    """Follow the keys of a trace through the file, until the file lacks a key."""
+    """Follow the keys of a trace through the file, and find the fault where they end."""
     node, line = documents[0], trace.document
     labels = []
     for key in trace.keys:
@@ -230,7 +230,7 @@ def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Faul
 
 
 def _wrong_shapes(document: yaml.Node) -> Iterator[_Fault]:
-    """Yield the parts of a class whose type is not the one that Murano expects."""
+    """Yield a fault for each part of a class that has another type than Murano expects."""
     if kind(document) not in ("nothing", "a mapping"):
         yield _Fault(line_of(document), "", f"expected a class, found {kind(document)}")
     for key, value in _pairs(document):

@@ -2,9 +2,9 @@
 
 """Translate contracts into JSON schemas, as the specification "MuranoPL forms" describes.
 
-A schema accepts exactly the values that the contract accepts and does not convert. So it refuses
-the string ``"5"`` for ``$.int()``. It also refuses values that are equal only in Python, such as
-true for 1. A form has to send the right type.
+A schema accepts exactly the values that the contract accepts without a conversion. For example,
+the schema of ``$.int()`` refuses the string ``"5"``. A schema also refuses a value that equals an
+accepted value only in Python, such as true for 1. A form has to send the right type.
 """
 
 import functools
@@ -22,9 +22,9 @@ from loader.engine import error_places
 def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, Any]:
     """Translate a contract into a JSON schema.
 
-    :param contract: the contract of a property or an argument, or a part of it.
+    :param contract: the contract of a property or an argument, or a part of such a contract.
     :param context: the YAQL context, which resolves names as the declaring class does.
-    :param runtime_version: the version of MuranoPL that the package has.
+    :param runtime_version: the version of MuranoPL in which the package is written.
     :raises InvalidClass: if an expression of the contract is not valid.
     """
     if isinstance(contract, dsl_types.YaqlExpression):

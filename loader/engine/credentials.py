@@ -17,7 +17,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """The attributes of Murano's class for a task's credentials that are used here."""
+    """A task's credentials: the attributes of Murano's ``ExecutionSession`` that we use."""
 
     token: str
     project_id: str
@@ -58,7 +58,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         return self._renewing.get_auth_ref(session)
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return what identifies the credentials in keystoneauth's cache."""
+        """Return the elements of the credentials' key in keystoneauth's cache."""
         return self._renewing.get_cache_id_elements()
 
     def _described(self, token: str, session: ksa_session.Session) -> access.AccessInfo:
@@ -105,14 +105,15 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         return found
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return what identifies the trust in keystoneauth's cache."""
+        """Return the elements of the trust's key in keystoneauth's cache."""
         return self._trust.get_cache_id_elements()
 
 
 def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
     """Return a session for the task's project.
 
-    :returns: a session without TLS options; each catalogue has its own.
+    :returns: a session with the TLS options in ``[murano_auth]``; without Keystone, a session
+        without TLS options. A catalogue that has TLS options makes another session.
     :raises CatalogError: if an option of ``[murano_auth]`` is invalid.
     """
     if CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri:

@@ -2,8 +2,8 @@
 
 """Check the hosts and ports to which the engine connects for a package.
 
-They are checked when the engine connects. Host names are compared as they are written; they are not
-looked up in DNS.
+They are checked when the engine connects. A host name is compared with the allowed names as it is
+written; it is not looked up in DNS.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class ForbiddenDestination(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Destination:
-    """A host and a port; the host is kept as it was written."""
+    """A host and a port; the host is an address, or a name in lower case."""
 
     host: str
     port: int
@@ -75,7 +75,7 @@ class CheckedAdapter(adapters.BaseAdapter):
         """Make an adapter that checks destinations, and sends requests with another adapter.
 
         :param inner: the adapter that sends the requests.
-        :param allowed: a function that returns the allowed destinations; each request calls it.
+        :param allowed: a function that returns the allowed destinations; called for each request.
         """
         super().__init__()
         self._inner = inner
@@ -109,7 +109,7 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 
     These are the endpoints in the options and in the token's catalogue of services.
 
-    :param auth: the credentials; before they have a token, only Keystone's endpoint is known.
+    :param auth: the credentials; before they have a token, they add only Keystone's endpoint.
     """
     found = reachable_endpoints(conf)
     for group, option in _URLS:

@@ -78,7 +78,7 @@ def read_class(package: Package, name: str) -> tuple[bytes, ClassFile]:
 
 @contextlib.contextmanager
 def explaining(package: Package, name: str) -> Iterator[None]:
-    """Replace errors in the block, which loads a class, by errors with their places.
+    """Add the place to each error that occurs in the block, which loads a class.
 
     :raises InvalidClass: for an error in the class. Errors from catalogues and archives, and errors
         about missing packages, are raised unchanged.
@@ -174,10 +174,10 @@ def lines(error: Any) -> list[str]:
 def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
     """Return the frames of the current exception, as ``inspect.trace`` does for Murano.
 
-    Unlike that function, it also returns frames without source code. A recursion may end in such a
-    frame, for example in Python's own module ``<frozen abc>``. Only the innermost frames are
-    returned: a recursion may have thousands, and it takes Murano long to check each of them by a
-    contract.
+    Unlike ``inspect.trace``, this function also returns frames without source code. A recursion may
+    end in such a frame, for example in Python's own module ``<frozen abc>``. Only the innermost
+    frames are returned: a recursion may have thousands of frames, and Murano checks each returned
+    frame by a contract, which takes long.
     """
     return [
         (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])

@@ -119,7 +119,7 @@ def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
 
 
 def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:
-    """Return the range of each required package; the ranges of several classes are joined."""
+    """Return the range of each required package, which combines the ranges of all classes."""
     ranges: dict[str, dict[str, None]] = collections.defaultdict(dict)
     for python_class in classes:
         for fqn, written in getattr(python_class, "murano_requirements", {}).items():

@@ -27,8 +27,8 @@ from loader.engine.error_places import ClassFile
 # The maximum size in bytes. All parsed class files of Murano's source code take a ninth of it.
 _MAX_SIZE = 32 * 1024**2
 
-# The bytes that a parsed expression takes, and those for each of its characters. They were
-# measured with the core library.
+# The bytes that a parsed expression takes, and the bytes that each of its characters adds. These
+# numbers were measured with the core library.
 _EXPRESSION = 700
 _CHARACTER = 30
 

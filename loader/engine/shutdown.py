@@ -134,8 +134,8 @@ def start_alarm_with_signals(seconds: int) -> None:
     """Let each signal that stops the service also start the kernel's alarm.
 
     The alarm ends the process in any case. The handlers of oslo.service only create a green thread,
-    which does not run while a package blocks the process. Python calls the handler here between two
-    bytecodes of the main thread, whichever green thread runs.
+    which does not run while a package blocks the process. But Python calls the signal's handler
+    itself between two bytecodes of the main thread, whichever green thread runs.
 
     :param seconds: how long the process may take to end.
     """
@@ -156,8 +156,8 @@ class _StartAlarm:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(self._seconds)
         self._handle(number, frame)
-        # eventlet's hub has to stop waiting. The other handler would raise this error itself if it
-        # found the waiting function in the frame that called it, but this method has called it.
+        # This error makes eventlet's hub stop waiting. The other handler raises it only if its
+        # direct caller is a function that waits, but here, its caller is this method.
         if frame is not None and frame.f_code.co_name in _WAITS:
             raise InterruptedError(errno.EINTR, "a signal to stop arrived")
 

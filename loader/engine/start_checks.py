@@ -59,7 +59,7 @@ def _caught(
 
 
 def _find_old_yaql(_: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find a YAQL that has a ``format`` of its own; versions before 3 have one."""
+    """Find a version of YAQL before 3, whose own function ``format`` is not safe."""
     if hasattr(strings, "format_"):
         yield Finding(
             f"yaql {importlib.metadata.version('yaql')}: its function format returns every secret "
@@ -143,7 +143,7 @@ def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_invalid_catalogues(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Make a loader as a task does, to find the errors that this raises."""
+    """Make a loader as a task does; ``_caught`` reports the errors that occur."""
     if not _is_ours(conf):
         return
     with config.open_cache(conf) as cache, cache.staging_directory():

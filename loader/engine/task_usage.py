@@ -20,7 +20,7 @@ from oslo_config import cfg
 from loader.engine import yaql_format
 from loader.engine.yaql_quota import LimitExceeded
 
-# Python's default limit, 1000, allows about 20 nested calls of MuranoPL.
+# Python's recursion limit. Its default, 1000, allows about 20 nested calls of MuranoPL.
 RECURSION_LIMIT = 2000
 # A call of MuranoPL takes 40 frames of Python. The remaining 300 are kept to report the error.
 _MAX_FRAMES = RECURSION_LIMIT - 300
@@ -103,7 +103,7 @@ _usages: "weakref.WeakKeyDictionary[Any, TaskUsage]" = weakref.WeakKeyDictionary
 
 
 def current() -> TaskUsage:
-    """Return what the task of the current green thread has used."""
+    """Return the usage of the task to which the current green thread belongs."""
     executor = helpers.get_executor()
     # Without a task, as in tests of a single class, each call returns a new object.
     return TaskUsage() if executor is None else _usages.setdefault(executor, TaskUsage())
@@ -169,7 +169,10 @@ def seconds_to_wait(seconds: float) -> float:
 
 
 def shorten(value: Any) -> str:
-    """Return a message as a string; a long one is cut, and says how many characters are missing."""
+    """Return a message as a string.
+
+    If the string is too long, it is cut, and ends with the number of missing characters.
+    """
     text = yaql_format.write(value)
     if len(text) <= MAX_MESSAGE:
         return text

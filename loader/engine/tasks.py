@@ -7,7 +7,8 @@ its green threads. ``patches`` runs Murano's tasks through this module. ``shutdo
 ``watchdog`` decide when to interrupt them.
 
 An interrupted task may run code of packages again, in ``Finally`` blocks and ``.destroy``. So it is
-interrupted repeatedly, with shorter and shorter pauses. The first reason is reported.
+interrupted repeatedly, with shorter and shorter pauses. The task is reported as failed with the
+reason of the first interruption.
 """
 
 import dataclasses
@@ -89,7 +90,7 @@ class TaskLimitExceeded(GlareMuranoError):
 class TimeLimit:
     """The longest time that a kind of task may take.
 
-    :param kind: what the task is in messages, such as "static action".
+    :param kind: the name of this kind of task in messages, such as "static action".
     :param seconds: the longest time, in seconds.
     :param option: the option in the group ``engine`` that sets the limit.
     """
@@ -128,7 +129,7 @@ class Task:
         return time.monotonic() > self.deadline
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Call a function that runs code of packages; the time limit of the task begins.
+        """Begin the time limit of the task, and call a function that runs code of packages.
 
         :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
@@ -169,9 +170,9 @@ class Task:
 class RunningTasks:
     """All tasks that run in this process, with their green threads.
 
-    Each green thread that is added is also removed, even if it is interrupted. Therefore, the
-    methods take functions, and are not context managers: ``watchdog`` never raises an exception
-    directly in a function of this module.
+    A green thread is recorded while it runs for a task, and removed at its end, even if it is
+    interrupted. Therefore, the methods take functions, and are not context managers: ``watchdog``
+    never raises an exception directly in a function of this module.
 
     :ivar is_stopping: whether the process is stopping; then new tasks go back to the queue.
     """
@@ -220,9 +221,7 @@ class RunningTasks:
     def run_part(
         self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
     ) -> _Result:
-        """Call a function in the current green thread, as a part of a task.
-
-        A task has several parts if it has several green threads.
+        """Call a function as a part of a task, in a green thread that the task has made.
 
         :param interruptions: how often the task had been interrupted when this green thread was
             made.
@@ -236,8 +235,8 @@ class RunningTasks:
     def interrupt(self, reason: Exception) -> None:
         """Interrupt all tasks.
 
-        The caller is a green thread of its own, so all tasks wait while this method runs. A task
-        may wait again while it ends, and can then be interrupted again.
+        The green thread of the caller belongs to no task, so all tasks wait while this method runs.
+        A task may wait again while it ends, and can then be interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)

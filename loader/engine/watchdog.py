@@ -120,7 +120,7 @@ class Watchdog:
         if task is None or not task.is_interruptible:
             return
         held = now - self._since
-        # Code should leave these modules soon. If it does not, a damaged lock is better than a
+        # Code should leave an unsafe module soon. If it does not, a damaged lock is better than a
         # process that is blocked for ever.
         if _is_unsafe(frame) and held < 2 * self._seconds:
             return

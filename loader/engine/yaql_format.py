@@ -130,7 +130,7 @@ def _check_spec(spec: str) -> None:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Yield the parts of the string for a value; a string in a value is quoted."""
+    """Yield the pieces that make up the string for a value; each string gets quotes."""
     if value is None or isinstance(value, _NUMBERS):
         yield str(value)
     elif isinstance(value, str):

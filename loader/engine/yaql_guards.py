@@ -227,13 +227,15 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
 
 
 def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
-    """Wrap a function that replaces each match by the result of an expression; limit the result.
+    """Wrap a function of YAQL that replaces each match by the result of an expression.
+
+    The wrapper limits the size of the whole string that the function returns.
 
     :param pattern_position: which argument of the function is the regular expression, from 0.
     """
 
     def replace_by(*args: Any) -> str:
-        # YAQL's own function passes the match to the expression.
+        # YAQL's own function is still called, since it passes the match to the expression.
         bounded = list(args)
         bounded[pattern_position] = _LimitedPattern(args[pattern_position])
         return function(*bounded)
@@ -293,7 +295,11 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
 
 
 def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
-    """Return the value by which ``bind`` replaces ``$macro``; it may be a string made of values."""
+    """Return the value by which ``bind`` replaces a macro.
+
+    :param macro: the macro without ``$``: the name of a value, or a template such as ``{a}-{b}``.
+    :returns: the value with this name; for a template, a string with its fields filled in.
+    """
     template = re.compile(r"{(\w+?)}")
     if not template.search(macro):
         return mappings[macro]

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files, which list the exact releases of packages and of the packages that they require."""
+"""Read, write and check lock files, which list exact releases and all that these require."""

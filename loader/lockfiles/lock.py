@@ -127,7 +127,8 @@ class Lock:
     def changes(self, updated: "Lock") -> list[VersionChange]:
         """Return the differences between this lock and an updated one.
 
-        If only the archive of a version was replaced, the change has the same versions twice.
+        If only the archive of a version was replaced, the change has the same versions in
+        ``before`` and ``after``.
 
         >>> Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1.0.0"}).changes(lock)
         [VersionChange(fqn='org.wiki', before=(Version('1.0.0'),), after=(Version('1.1.0'),))]
@@ -230,7 +231,8 @@ class Lock:
     def _check_digests(self, kept: Iterable[Release], catalogs: Iterable[Catalog]) -> None:
         """Check that the releases whose versions are kept still have the same archives.
 
-        :raises LockError: if one has another archive.
+        :param kept: these releases, as they were before the update.
+        :raises LockError: if a release has another archive now.
         """
         locked = {release.key: release.digest for release in kept}
         for release in self.releases:
@@ -282,7 +284,7 @@ class LockedCatalog(Catalog):
         """Choose all releases that a query requires, as if all locked versions were pinned.
 
         For each range, the newest locked version is chosen. Other catalogues choose the fewest
-        versions, which could be other versions than when the lock was created.
+        versions. By that rule, a query could get other versions than when the lock was created.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():
@@ -327,9 +329,9 @@ class LockedCatalog(Catalog):
         )
 
     def check(self, release: Release, read: Callable[[], Release]) -> None:
-        """Check that a loaded package has the requirements and classes in the lock.
+        """Check that a loaded package has the same requirements and classes as in the lock.
 
-        :raises LockError: if it has other requirements or classes.
+        :raises LockError: if the package has other requirements or classes.
         """
         found = read()
         for fqn in sorted(release.requirements.keys() | found.requirements.keys()):
@@ -359,7 +361,7 @@ def _check_found(
 ) -> None:
     """Check that the catalogues have all required packages, and all versions that are kept.
 
-    :param pins: the versions that are kept.
+    :param pins: the versions that an update of the lock keeps.
     :raises LockError: if a version that is kept is missing.
     :raises NoSuchPackage: if another package is missing.
     """

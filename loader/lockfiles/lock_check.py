@@ -26,8 +26,8 @@ class CheckedRelease:
     :param release: the release in the lock.
     :param fault: why the archive cannot be fetched; empty if it can be fetched.
     :param yanked: why the release was yanked; empty if it was not.
-    :param newer: the newest version of the package that was not yanked, whether the required ranges
-        contain it or not; None if it is not newer than the locked version.
+    :param newer: the newest version of the package that was not yanked, even if no required range
+        contains this version; None if this version is not newer than the locked one.
     """
 
     release: Release

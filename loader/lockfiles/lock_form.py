@@ -86,7 +86,7 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as lock files list it, which is the same for all catalogues and projects.
+    """Return a release as lock files list it: without values that only one project or service has.
 
     A release that is not public is marked as private, since other projects may use the lock file.
     """

@@ -25,7 +25,7 @@ _MISSING = ("NoClassFound", "NoPackageForClassFound", "NoPackageFound")
 
 
 def is_answered(environ: Mapping[str, Any], _: object) -> bool:
-    """Return whether a request below ``/v1/schemas`` is answered here; ``routes`` calls this."""
+    """Return whether ``SchemaController`` answers a request; ``routes`` calls this function."""
     request = webob.Request(environ)
     return _PARAMETER in request.GET or request.path_info.endswith("/")
 
@@ -40,7 +40,8 @@ class SchemaController:
         policy.check("get_schema", req.context, {"class_name": class_name})
         # A wrong value raises ValueError, which is answered with 400.
         is_requested = strutils.bool_from_string(req.GET.get(_PARAMETER, "false"), strict=True)
-        # An empty list of methods stands for the class, and a missing list for everything.
+        # An empty list of methods stands for the class alone; a missing list stands for the class
+        # and its model builders.
         is_listed = bool(method_names) or req.path_info.endswith("/")
         credentials = {"token": req.context.auth_token, "project_id": req.context.project_id}
         arguments = {

@@ -21,7 +21,7 @@ from loader.publishing import publication
 from loader.publishing.target import Target
 from loader.transport.failures import Conflict
 
-# The reason that a yanked package gets when a client of Murano disables it.
+# A client of Murano disables a package by yanking it; this is the reason of such a yank.
 DISABLED = "disabled by a client of Murano"
 # The longest name of a package in Murano.
 _MAX_NAME = 80
@@ -74,7 +74,7 @@ def upload(
         steps = publication.plan(Target(repository), [package], visibility)
         publication.check_unpublished(steps)
         stored = steps[0].stored
-        # An earlier refused upload has left a draft with other categories and tags.
+        # If an earlier upload was refused, its draft may have other categories and tags.
         is_again = stored is not None and not package_json.is_shown(stored)
         own: dict[str, Iterable[str]] = {"categories": (), "tags": package.contents.manifest.tags}
         values = {
@@ -175,7 +175,7 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
 
 
 def _each_once(*lists: Iterable[str]) -> list[str]:
-    """Join lists, without repeated and empty strings: murano-dashboard sends "" for no tags."""
+    """Join lists, and drop repeated and empty strings; murano-dashboard sends "" for no tags."""
     return list(dict.fromkeys(filter(None, itertools.chain(*lists))))
 
 

@@ -64,8 +64,8 @@ def categories(package: StoredPackage) -> list[str]:
 def _supplier(flat: Mapping[str, str]) -> dict[str, Any]:
     """Return a supplier as in the manifest, where ``CompanyUrl`` is a mapping with ``Link``.
 
-    The services store its value under the key ``CompanyUrl.Link``. If they also store a string
-    under ``CompanyUrl``, both keys stay as they are.
+    Glare and Glance store the value of ``Link`` under the key ``CompanyUrl.Link``. If they also
+    store a string under ``CompanyUrl``, both keys stay as they are.
     """
     found: dict[str, Any] = {}
     for key, value in flat.items():

@@ -24,9 +24,9 @@ from loader.catalogs.stored_package import StoredPackage
 from loader.murano_api import package_json
 
 _ID = re.compile(r"[0-9A-Fa-f-]{32,36}")
-# A key of Murano's orders -> the key of the services.
+# A sort key in Murano's API -> the sort key in Glare and Glance.
 _KEYS = {"fqn": "name", "name": "display_name", "created": "created_at"}
-# A parameter of Murano -> the condition of the services.
+# A parameter in Murano's API -> the field that Glare and Glance compare with its value.
 _CONDITIONS = {
     "category": "categories",
     "class_name": "class_definitions",
@@ -140,7 +140,10 @@ def _all(value: str | Collection[str]) -> Collection[str]:
 
 
 def _is_possible(selection: Selection) -> bool:
-    """Return whether a package can have the requested name and type; services refuse others."""
+    """Return whether a package can have the requested name and type.
+
+    Glare and Glance refuse requests with other names and types.
+    """
     try:
         for name in selection.values.get("name", ()):
             check_fqn(name)
@@ -150,7 +153,7 @@ def _is_possible(selection: Selection) -> bool:
 
 
 def find(repository: Repository, package_id: str) -> StoredPackage:
-    """Return a package by its id; the package may have any version.
+    """Return the package with an id, even if a newer version of the package exists.
 
     :raises NotFound: if the package is missing, a draft, or private to another project.
     :raises CatalogError: if the service does not answer.

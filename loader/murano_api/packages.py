@@ -78,7 +78,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return answer
 
     def get(self, req: webob.Request, package_id: str) -> dict[str, Any]:
-        """Show a package by its id; the package may have any version."""
+        """Show the package with an id, even if a newer version of the package exists."""
         policy.check("get_package", req.context, {"package_id": package_id})
         with reported():
             return package_json.to_json(find(self._repository(req), package_id))
@@ -249,7 +249,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             try:
                 return _streamed(repository.file(package, name), content_type)
             except errors.NotFound:
-                # Murano answers in this way, and its clients raise an error for 404.
+                # Murano answers with an empty body, and its clients raise an error for 404.
                 return _streamed(iter(()), content_type, 0)
 
 

@@ -78,8 +78,8 @@ def is_url(place: str) -> bool:
 def read(place: str) -> list[Entry]:
     """Read a bundle from a file or a URL, and return its entries.
 
-    :raises BundleError: if the bundle cannot be read, is not in Murano's format, does not have the
-        digest in its URL, or would be sent over plain HTTP without a digest.
+    :raises BundleError: if the bundle cannot be read, is not in Murano's format, has another digest
+        than its URL states, or would be sent over plain HTTP without a digest.
     """
     digest = ""
     if is_url(place):
@@ -269,7 +269,7 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
 def _check_encrypted(response: requests.Response) -> None:
     """Check that a request was not redirected to a URL without TLS.
 
-    :raises BundleError: if it was redirected to one.
+    :raises BundleError: if it was redirected to such a URL.
     """
     for answer in (*response.history, response):
         if not answer.url.lower().startswith("https://"):

@@ -62,8 +62,8 @@ def choose(
     """Return the packages to copy: for each reference, the newest one that can be loaded.
 
     :param catalog: the catalogue of the service from which packages are copied.
-    :param closure: whether to return the packages that these require as well, directly or through
-        others.
+    :param closure: whether to return also all packages that the chosen ones require, directly or
+        through others.
     :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if the service does not answer.
     """
@@ -97,7 +97,7 @@ def plan(
     :param folder: an empty directory for the archives.
     :param report: a function that is called after each piece of a download, from any thread.
     :param warn: a function that is called for each warning about a package.
-    :returns: a copy for each package; packages that are published already come first.
+    :returns: a ``Copy`` for each package; first those for packages that the target has published.
     :raises PublishError: if the target has a version with other files, lacks a required package,
         or would refuse a package; the message has all such problems.
     :raises InvalidPackages: if the archives break rules.
@@ -143,7 +143,8 @@ def copy(
     :param copies: the result of ``plan``.
     :param report: a function that is called after each piece of an upload, from any thread.
     :raises PublishError: if packages cannot be published; the message has all problems.
-    :raises CatalogError: if the service refuses; then no package is published, and drafts stay.
+    :raises CatalogError: if the service refuses a request. Then drafts stay, and packages that
+        earlier requests have published stay published.
     """
     copies = list(copies)
     sources = {copy.source.key: copy.source for copy in copies}

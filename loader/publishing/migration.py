@@ -172,7 +172,7 @@ def compare(
     """Compare packages with those in the service, each with a token for its owner's project.
 
     This ends the migration of a package that is published already, and of a package that the
-    service would refuse.
+    service would refuse. The core library is left out if the service has one.
 
     :param repository: the service, with the rights of the caller.
     :param scope: a function that takes a project's id, and returns the service with the caller's
@@ -261,7 +261,7 @@ class _Requirements:
         ]
 
     def unsatisfied(self, entry: Migration) -> dict[str, str]:
-        """Return for each unsatisfied requirement: FQN of the required package -> message."""
+        """Return a message for each unsatisfied requirement, by the required package's FQN."""
         visibility = entry.package.visibility
         return {
             fqn: _problem(fqn, spec, self._migrated.get(fqn, ()))

@@ -3,8 +3,8 @@
 """Publish packages from this host, all of them or none.
 
 Everything is checked first. Then the archives are uploaded as drafts, several at once. One request
-publishes all drafts, so that the packages may require each other. After a failure, the drafts stay,
-and the next attempt uploads only what is missing.
+publishes up to 100 drafts, so that the packages may require each other. After a failure, the drafts
+stay, and the next attempt uploads only the missing archives.
 """
 
 import dataclasses
@@ -214,7 +214,8 @@ def upload_one(
             package = step.package
             found = _stored(Target(repository), [package]).get(package.key, ())
             problems: list[str] = []
-            # With "private", any active package is accepted: ``publish`` makes it public if needed.
+            # With "private", an active package that is not public counts as published as well:
+            # ``publish`` makes it public if needed.
             step = _step(repository, package, found, "private", problems)
             if problems:
                 raise
@@ -235,7 +236,7 @@ def _upload(
     if step.state is State.MISSING:
         progress = Progress(str(package), 0, package.size)
         with open(package.archive, "rb", buffering=0) as file:
-            # The last byte counts when the service has accepted the package.
+            # The last byte is counted only when the service has accepted the package.
             watched = _CountedFile(
                 file,
                 lambda sent: report(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check whether the requirements of packages are satisfied where they are published.
+"""Check whether the service to which packages are published satisfies their requirements.
 
 The service checks requirements as well, when it activates or publishes a package. Its operator
-decides what happens if one is not satisfied. This check follows the operator's choice, before
-anything is uploaded.
+decides whether an unsatisfied requirement is refused. This module follows the operator's choice,
+before anything is uploaded.
 """
 
 import logging
@@ -46,12 +46,12 @@ def find(
     """Return the available packages that have to be published as well.
 
     The packages to publish, the packages in the target, and the extension plug-ins that the target
-    lists have to satisfy all requirements. If they do not satisfy one, the newest available package
-    in the range is returned, and its requirements are checked as well. ``satisfies`` has the rules
-    for private and yanked packages.
+    lists have to satisfy all requirements. If they do not satisfy a requirement, the newest
+    available package in its range is returned, and the requirements of this package are checked as
+    well. ``satisfies`` has the rules for private and yanked packages.
 
     :param packages: the packages to publish.
-    :param catalog: the releases in the target that the user's project can load.
+    :param catalog: a catalogue of the target, with the releases that the user's project can load.
     :param available: packages that may be published as well.
     :param visibility: the visibility that the packages get.
     :param warn: a function that is called for each requirement that nothing satisfies, if the
@@ -133,7 +133,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
     """Return whether a stored, active package satisfies a requirement.
 
     For a public package, only public packages satisfy a requirement. A yanked package satisfies
-    only the range of exactly its version.
+    only a range that is exactly its version.
 
     :param spec: the required range.
     :param visibility: the visibility of the requiring package.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Search the service to which packages are published for packages that it has already.
+"""Find the packages that a service has already, for a publication of packages to this service.
 
-A publication needs the packages with the same name several times, but requests them only once.
+A publication needs the packages with the same names several times, but requests them only once.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -144,10 +144,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
             raise self._failure(error) from error
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file with ``PUT``, and return the JSON of the answer; None if it has none.
+        """Send a file with ``PUT``, and return the JSON of the answer.
 
         :param size: the file's size, in bytes.
         :param subject: what the request is for, in the log.
+        :returns: the JSON; None if the status of a successful request is not 200 or 201.
         :raises CatalogError: if the request fails, or is slower than the lowest rate.
         """
         sent = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}

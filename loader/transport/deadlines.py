@@ -27,7 +27,7 @@ from loader.transport.failures import FAILURES, TooSlow
 
 LOG = logging.getLogger(__name__)
 
-# After how many seconds a wait is logged.
+# If a ``with`` block takes longer than these seconds, a warning is logged.
 _LOG_AFTER = 5.0
 
 _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
@@ -38,7 +38,7 @@ _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
 class Deadline:
     """A deadline for requests that are sent one after the other, and for the waits between them.
 
-    If the block is not complete after five seconds, this is logged.
+    If the ``with`` block is not complete after five seconds, a warning is logged.
 
     >>> with Deadline(300, "Glare: GET /artifacts/murano", "not complete in time") as deadline:
     ...     with deadline.applied():
@@ -75,7 +75,7 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Make the deadline later, but never later than the whole time limit from now."""
+        """Move the deadline by some seconds, but not beyond the whole time limit from now."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager

@@ -15,8 +15,8 @@ from loader.transport.deadlines import Deadline
 DEFAULT_MIN_RATE = 10 * 1024
 
 _CHUNK = 128 * 1024
-# How many seconds a download may be too slow. This is longer than the usual timeout of a socket. So
-# a lost connection is noticed and replaced before the download fails.
+# How many seconds a download may be slower than the lowest rate. This is longer than the usual
+# timeout of a socket. So a lost connection is noticed and replaced before the download fails.
 _GRACE = 120
 
 
@@ -39,8 +39,9 @@ class Download:
 
         :param open_at: a function that takes headers, and sends a request for the file with them.
         :param attempts: how many attempts in a row may bring no new piece.
-        :param min_rate: the lowest accepted rate, in bytes per second. Received bytes move the
-            deadline accordingly, but never to more than two minutes from now.
+        :param min_rate: the lowest accepted rate, in bytes per second. The deadline moves by the
+            time that the received bytes may take at this rate, but never to more than two minutes
+            from now.
         :param subject: the file, in the log.
         """
         self._open_at = open_at

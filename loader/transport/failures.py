@@ -245,7 +245,7 @@ def _request(error: BaseException | None) -> requests.PreparedRequest | None:
 
 
 def _through_proxy(request: requests.PreparedRequest | None) -> str:
-    """Return words for a message that name a request's proxy; empty if it has none.
+    """Return the end of a sentence that names a request's proxy; empty if there is no proxy.
 
     The credentials of the proxy are left out.
     """

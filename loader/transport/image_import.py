@@ -27,7 +27,8 @@ _TIMEOUT = 900.0
 # After how many seconds the archive is staged again, in case Glance was killed.
 _STAGE_AGAIN = 60.0
 # If the service had no time to read an archive, the archive is sent again after one of these waits,
-# in seconds. Each wait is random, at least half of the value, so that clients do not send at once.
+# in seconds. Each wait is random, between half of its value and the value, so that several clients
+# do not send their archives at the same time.
 _BUSY_WAITS = (10.0, 20.0, 30.0, 60.0)
 # The seconds between two requests for the state of an import; each wait is twice as long as the
 # one before.
@@ -40,7 +41,7 @@ _WITH_TASK = "os_glance_import_task"
 def import_archive(
     service: "ImageService", image_id: str, archive: IO[bytes], size: int, label: str
 ) -> Mapping[str, Any]:
-    """Send an archive to an image, and let Glance import it, unless it has imported one before.
+    """Send an archive to an image, and let Glance import it, unless the image has one already.
 
     The archive is first sent to Glance's staging area (it is *staged*), and then imported from
     there. If an earlier attempt has staged data, which may be only a part of an archive, this data

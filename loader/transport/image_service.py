@@ -192,7 +192,7 @@ class _Requests:
         self, url: str, headers: Mapping[str, str | None] | None = None
     ) -> tuple[_Response, Any]:
         if not url.startswith(_API):
-            # Glance sends the URL of a list's next page: another URL could get the token.
+            # Glance sends the URL of a list's next page. A URL of another host would get the token.
             raise errors.CatalogError(
                 f"{self._adapter.name} refers to {url[:80]!r}, which is not a path of its API"
             )

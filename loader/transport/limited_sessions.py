@@ -118,7 +118,7 @@ def _limit(session: requests.Session) -> None:
 
 
 def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read a body with a limit if the libraries would read it without one.
+    """Read a body up to the maximum size if the libraries would read it without a limit.
 
     These are the bodies of refusals, and of answers that are not streamed, such as tokens.
 

@@ -42,7 +42,7 @@ def _wait(state: tenacity.RetryCallState) -> float:
     """Return how many seconds to wait before the next attempt.
 
     The wait is random, and its upper limit doubles each time. If the server requests a longer wait,
-    this one is used.
+    the requested wait is used.
     """
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     response = getattr(state.outcome and state.outcome.exception(), "response", None)

@@ -45,9 +45,7 @@ class Scope:
 
 
 def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """Return the scope's session, or a new one if the catalogue has options of its own.
-
-    A new session is made if the catalogue's group sets TLS options or a timeout.
+    """Return the scope's session, or a new one if the catalogue sets TLS options or a timeout.
 
     :param group: the group with the options of the catalogue.
     :raises CatalogError: if the scope has no session, or an option is invalid.
@@ -132,7 +130,7 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
 def _check_files(options: cfg.ConfigOpts.GroupAttr, group: str) -> None:
     """Check that the files in the TLS options can be read.
 
-    :raises CatalogError: if one cannot be read.
+    :raises CatalogError: if a file cannot be read.
     """
     for name in ("cafile", "certfile", "keyfile"):
         file = options[name]

@@ -63,8 +63,8 @@ class Caller:
     def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
-        If the caller may not, pass on the request to Glance. Glance's refusal reveals nothing about
-        a package of another project.
+        If the caller may not, the request has to be passed on to Glance, whose refusal reveals
+        nothing about a package of another project.
 
         :param action: the name of the policy that permits the change.
         """

@@ -94,8 +94,8 @@ def save(
 
     :param attributes: the changed attributes, with their new values.
     :param write: Glance's function that saves the image.
-    :raises RefusedRequest: if a check fails, or if another request has changed a list of the
-        package after the client has read it (see ``preconditions``).
+    :raises RefusedRequest: if a check fails, or if another request has changed a list, such as the
+        tags, after the client has read the list; see ``preconditions``.
     """
     unchanged = internals.unchanged(context)
 

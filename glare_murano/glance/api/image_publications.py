@@ -45,7 +45,7 @@ class Publication:
 
     @property
     def change(self) -> ReleaseChange:
-        """The change, in the form that the checks need."""
+        """The same change as a ``ReleaseChange``, for the checks."""
         return ReleaseChange(self.before, self.row, self.before.state, self.row.state)
 
 
@@ -146,7 +146,7 @@ def _becomes_public(row: ImageRow, visibility: str) -> bool:
 
 
 def _changed(row: ImageRow, visibility: str, problems: _Problems) -> Publication:
-    """Return a package with the changes that its publication needs.
+    """Return a package before and after its publication, with the necessary actions.
 
     :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.

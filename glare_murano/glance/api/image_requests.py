@@ -49,7 +49,7 @@ _DELETED = "deleted"
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
 # The status of the image after the change -> the verb of the notification.
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
-# Attributes for whose refused changes notifications are sent.
+# If a change of one of these attributes is refused, a notification is sent.
 _NOTIFIED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects: the key of the image's row.
 _ID_ATTRIBUTE = "image_id"

@@ -82,7 +82,7 @@ def _remove_staged(image_id: str) -> None:
 
 
 def _is_open(image: ImageRow) -> bool:
-    """Return whether a package's data can be staged or imported: it has no stored data."""
+    """Return whether the data of a package can still be staged or imported."""
     return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
 
 

@@ -35,7 +35,7 @@ def yank(req: webob.Request) -> webob.Response:
 
 
 def _yank(caller: callers.Caller, image_id: str, reason: str) -> tuple[ImageRow, str]:
-    """Save the reason of a yank.
+    """Save the reason for which a package is yanked; an empty reason unyanks the package.
 
     :returns: the package as it was before, and a warning for the caller, which may be empty.
     :raises RefusedRequest: if the caller may not yank the package, or if its state does not allow

@@ -6,8 +6,7 @@ The closure of a query takes two statements for each level of requirements, and 
 are shared.
 
 MariaDB ignores case and accents: a query for ``murano_published`` also finds ``muráno_published``,
-which every owner may write. So this module again compares the names of the properties that a
-statement has found.
+which every owner may write. So this module compares the names of the found properties again.
 
 Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
 follow from its owner, name and version.
@@ -85,7 +84,7 @@ class GlanceDatabase:
         self._reader = Reader(connection, budget)
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
-        # Shared package -> the projects with which it is shared, in any status.
+        # Shared package -> the projects with which it is shared, even if they have not accepted it.
         self._members: dict[str, set[str]] = collections.defaultdict(set)
         # Why packages are yanked: id -> reason; empty for packages that are not yanked. The reasons
         # are read together with the packages.
@@ -96,8 +95,7 @@ class GlanceDatabase:
     ) -> Iterator[PackageRecord]:
         """Find the active packages that are visible to the viewer, by id or by name.
 
-        A package with the visibility ``community`` is found only by the parameter ``package``. Most
-        methods are described in ``service.database.Database``.
+        A package with the visibility ``community`` is found only by the parameter ``package``.
         """
         project = self.viewer.project_id or ""
         step = f"looking up packages by {column}"
@@ -172,7 +170,7 @@ class GlanceDatabase:
         return dict(_readable(self.budget.watch(found.items(), step), images.REQUIREMENTS))
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanked packages."""
+        """Return a mapping of the ids of yanked packages to the reasons why they were yanked."""
         wanted = set(ids)
         unknown = wanted - self._yanked.keys()
         found = self._values("looking up yanked packages", images.YANKED, unknown)
@@ -395,11 +393,11 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the ids of images with their lists or mappings.
+    """Yield the id of each image, with the list or the mapping in a property of the image.
 
     Images that cannot be read are left out.
 
-    :param texts: the ids of images with the texts of a property.
+    :param texts: pairs of an image's id and the text of the property.
     :param name: the name of the property.
     """
     for id_, text in texts:
@@ -412,11 +410,11 @@ def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str
 def readable_fields(
     properties: Iterable[tuple[str, Mapping[str, str]]], names: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the ids of images with fields of their packages.
+    """Yield the id of each image, with fields of its package.
 
     Images that cannot be read are left out.
 
-    :param properties: the ids of images with all their properties.
+    :param properties: pairs of an image's id and all properties of the image.
     :param names: the names of the fields.
     """
     for id_, of_image in properties:

@@ -2,9 +2,9 @@
 
 """Build the SQL statements for lists of packages in Glance's tables; see ``GlanceDatabase``.
 
-The statements find all packages that meet the conditions, and others. So ``GlanceDatabase`` and
-``service.listed_packages`` compare all packages again: MariaDB ignores case and accents, and lists
-and mappings are stored as JSON.
+The statements find all packages that meet the conditions. They may also find packages that do not
+meet them, since MariaDB ignores case and accents, and lists and mappings are stored as JSON. So
+``GlanceDatabase`` and ``service.listed_packages`` check the conditions again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -47,11 +47,11 @@ def sorted_names(
     first: str | None,
     after: str | None,
 ) -> Any:
-    """Return the statement for the sorted names of the packages of a list, without duplicates.
+    """Return the statement for the names of the listed packages, sorted and without duplicates.
 
     :param is_descending: whether the names are sorted from Z to A.
-    :param first: the name at which the names begin; None for all names.
-    :param after: the name after which the names begin; None for all names.
+    :param first: names that come before this name are left out; None to keep them.
+    :param after: this name and names that come before it are left out; None to keep them.
     """
     name = IMAGES.c.name
     is_named = name.is_not(None)
@@ -92,7 +92,8 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
     """Return the condition that an image has a property.
 
     :param names: the names of the property; one of them is enough.
-    :param literals: strings of which the property has to contain one; empty for any value.
+    :param literals: the property has to contain at least one of these strings; empty to accept any
+        value.
     """
     properties = PROPERTIES.alias().c
     found = sa.exists().where(
@@ -108,7 +109,7 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of packages that contain one of some strings."""
+    """Return the statement for the ids of packages with a field that contains a given string."""
     names = [name for field in SEARCHED for name in images.property_names(field)]
     others = IMAGES.alias()
 
@@ -128,7 +129,7 @@ def _containing(literals: Collection[str]) -> Any:
     )
 
 
-# The properties with given names of images with given ids.
+# The properties that have given names, for images with given ids.
 PROPERTY_VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     image_queries.among(PROPERTIES.c.image_id),
     PROPERTIES.c.name.in_(sa.bindparam("names", expanding=True)),

@@ -158,10 +158,10 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements that find the values of a property that may contain one of the names.
+    """Yield statements that find values of a property in which one of the names may occur.
 
     The property is a list or a mapping. If there are too many names, a single statement finds the
-    values of all packages.
+    values of the property for all packages.
     """
     if len(names) > MAX_NAMES:
         yield _LISTS
@@ -183,7 +183,7 @@ NAMESAKES = IMPORTED.where(
 # Packages with given ids, of any project.
 BY_ID = IMPORTED.where(among(IMAGES.c.id))
 
-# The values of a property of all active packages.
+# The values of one property, for all active packages.
 _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     PROPERTIES.c.image_id == IMAGES.c.id,
     PROPERTIES.c.name == sa.bindparam("property"),
@@ -192,7 +192,7 @@ _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
     IS_PACKAGE,
 )
 
-# The values of a property of images with given ids.
+# The values of one property, for images with given ids.
 VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     among(PROPERTIES.c.image_id),
     PROPERTIES.c.name == sa.bindparam("property"),

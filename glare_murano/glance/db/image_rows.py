@@ -55,8 +55,8 @@ class Deletion(NamedTuple):
 class ImageRow:
     """An image in the database. The image of a package implements ``requirement_checks.Checked``.
 
-    :param attributes: the values of the attributes of ``glance.domain.Image``, and ``member``. This
-        is the caller's project if the image is shared with it; otherwise None.
+    :param attributes: the values of the attributes of ``glance.domain.Image``, and ``member``: the
+        caller's project if the image is shared with this project, and otherwise None.
     :param properties: the properties of the image.
     """
 

@@ -78,7 +78,7 @@ class _PolicyTarget(Mapping[str, Any]):
     """The fields of an artifact, as a mapping for policy rules.
 
     Most rules use only owner, status and visibility. The other fields are read from the database
-    only when a rule uses them, since this takes longer than sending an archive.
+    only when a rule uses them, since reading them takes longer than sending an archive.
 
     :ivar is_read: whether the other fields were read.
     """
@@ -99,8 +99,8 @@ class _PolicyTarget(Mapping[str, Any]):
         return len(self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy of this object could not set its ``is_read``, so the fields are read before a copy
-        # is made.
+        # A copy could not set ``is_read`` of the original object, so the fields are read before a
+        # copy is made.
         return dict, (self._fields,)
 
     def __repr__(self) -> str:

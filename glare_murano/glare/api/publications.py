@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
     @property
     def of_release(self) -> ReleaseChange:
-        """The change, in the form that the checks need."""
+        """The same change as a ``ReleaseChange``, for the checks."""
         return ReleaseChange(self.before, self.after, self.before.status, self.after.status)
 
 
@@ -155,7 +155,7 @@ def _artifact(context: RequestContext, row: models.Artifact) -> Artifact:
 def _find(context: RequestContext, ids: Collection[str], problems: _Problems) -> list[Artifact]:
     """Return the requested artifacts that Glare's rules allow the caller to see and change.
 
-    :param problems: the refusal of any other requested artifact is added to this list.
+    :param problems: a list, to which the refusals of all other requested artifacts are added.
     """
     found = []
     rows = transactions.read_artifacts(database.get_session(), ids)
@@ -202,7 +202,7 @@ def _authorize(
 
 
 def _change(af: Artifact, visibility: str, problems: _Problems) -> Change:
-    """Return a package with the changes that its publication needs.
+    """Return the change that the publication of a package needs.
 
     :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.

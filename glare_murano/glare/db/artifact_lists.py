@@ -2,8 +2,8 @@
 
 """Build the SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
 
-The statements find all packages that meet the conditions. If a database ignores case, they find
-others as well, so ``service.listed_packages`` compares all packages again.
+The statements find all packages that meet the conditions. If a database ignores case, they also
+find packages that do not meet them, so ``service.listed_packages`` checks the conditions again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -50,11 +50,11 @@ def sorted_names(
     first: str | None,
     after: str | None,
 ) -> Any:
-    """Return the statement for the sorted names of the packages of a list, without duplicates.
+    """Return the statement for the names of the listed packages, sorted and without duplicates.
 
     :param is_descending: whether the names are sorted from Z to A.
-    :param first: the name at which the names begin; None for all names.
-    :param after: the name after which the names begin; None for all names.
+    :param first: names that come before this name are left out; None to keep them.
+    :param after: this name and names that come before it are left out; None to keep them.
     """
     name = _artifacts.name
     statement = _restricted(sa.select(name), selection, viewer).group_by(name)
@@ -109,7 +109,7 @@ def _with(name: str) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of artifacts that contain one of some strings."""
+    """Return the statement for the ids of artifacts with a field that contains a given string."""
     artifacts = models.Artifact.__table__.alias().c
 
     def contains(column: Any) -> Any:
@@ -127,7 +127,7 @@ def _containing(literals: Collection[str]) -> Any:
     )
 
 
-# The elements of lists and mappings, and the strings, of artifacts with given ids.
+# The values of fields of artifacts with given ids: strings, and elements of lists and mappings.
 PROPERTIES = (
     sa.select(
         _properties.artifact_id,

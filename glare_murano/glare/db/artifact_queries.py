@@ -132,7 +132,7 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def extending(is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for visible, active artifacts with direct subclasses of classes."""
+    """Return the statement for visible, active artifacts with direct subclasses of some classes."""
     statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
     return visible(statement.where(among(_properties.key_name)), is_admin, has_project)
 
@@ -225,7 +225,7 @@ CANDIDATES = sa.select(*RECORD).where(
     ),
 )
 
-# Artifacts with given names and numbers of versions, of any project. Drafts without an archive are
+# Artifacts with given names and version numbers, of any project. Drafts without an archive are
 # left out: they cannot be published, and everybody can create many of them.
 NAMESAKES = sa.select(*RECORD).where(
     among(_artifacts.name),

@@ -2,7 +2,8 @@
 
 """Look up packages in Glare's database; see ``service.database.Database``.
 
-The functions outside the class find what ``glare-murano-manage`` and a starting server clean up.
+The functions outside the class find the blobs, uploads and drafts that ``glare-murano-manage`` and
+the development server clean up.
 """
 
 import collections
@@ -96,7 +97,7 @@ class GlareDatabase(NamedTuple):
         return found
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanked packages."""
+        """Return a mapping of the ids of yanked packages to the reasons why they were yanked."""
         rows = self._look_up("looking up yanked packages", artifact_queries.YANKED, ids)
         return dict(map(tuple, rows))
 

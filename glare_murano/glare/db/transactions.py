@@ -130,7 +130,8 @@ def update(
 ) -> dict[str, Any]:
     """Update an artifact as Glare does.
 
-    The caller has to repeat the call; see ``retry``.
+    The call is not repeated while other requests change the same packages. The caller has to use
+    ``retry`` for this.
 
     :param values: the changed values, in the form of Glare's ``create_or_update``.
     :param lock_and_check: a function that is called at the beginning of the transaction.
@@ -145,8 +146,8 @@ def update(
     session = database.get_session()
     sa.event.listen(session, "after_begin", begin)
     sa.event.listen(session, "before_flush", _set_ids)
-    # The wrapper of the function is left out: it would repeat a call 50 times, each with the
-    # packages that were checked at first.
+    # Glare's wrapper of this function is left out: it would repeat the call 50 times, and would not
+    # prepare ``lock_and_check`` again.
     save = database.create_or_update.__wrapped__
     updated: dict[str, Any] = save(context, artifact_id, remaining, session)
     return updated

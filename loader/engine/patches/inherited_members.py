@@ -74,10 +74,11 @@ def keep_properties() -> None:
     """Load, read and assign ambiguous properties.
 
     Murano 16 refuses to load an object that has an ambiguous property. Here, each version has the
-    property. The contract of each version converts the value in the model for this version, and the
-    value is saved unchanged, or as the newest version's objects. If the model has no value, each
-    version gets its own default. An assignment changes the property in all versions. ``Runtime``,
-    ``Config`` and ``Static`` properties, which are not in the model, are separate in each version.
+    property. The contract of each version converts the value in the model for this version. Values
+    of JSON types are saved unchanged; if a contract makes objects of a value, the result of the
+    newest version's contract is saved. If the model has no value, each version gets its own
+    default. An assignment changes the property in all versions. ``Runtime``, ``Config`` and
+    ``Static`` properties, which are not in the model, are separate in each version.
     """
     cls = murano_object.MuranoObject
     get_property, set_property, initialize = cls.get_property, cls.set_property, cls.initialize
@@ -235,12 +236,13 @@ def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
     """Return the ambiguous member that code sees; None if it sees none or several.
 
     :param murano_class: the class of the object.
-    :param find: the name of the method of a class that finds such members by their name.
+    :param find: the method of Murano's classes to call: ``find_method`` or ``find_property``.
     :param name: the name of the member.
     :param view: the class whose members the code can use, see ``_view``.
     """
     seen = {member.declaring_type for member in getattr(view, find)(name)}
-    # A replaced version changes the ancestors of a class only within this hierarchy.
+    # Murano may have copied an ancestor for this hierarchy, and replaced parents of the copy. The
+    # copy is found by the original class, since the two are equal.
     hierarchy = {each: each for each in (murano_class, *murano_class.ancestors())}
     found = [
         member
@@ -252,7 +254,7 @@ def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
 
 
 def _ambiguous_property(obj: Any, name: str, context: Any) -> Any:
-    """Return the ambiguous property that code sees; None if only one property has the name.
+    """Return the ambiguous property that code sees; None if it sees no ambiguous property.
 
     :raises AmbiguousPropertyNameError: if the code sees several.
     """
@@ -317,8 +319,8 @@ def _assign(real: Any, declared: Sequence[Any], value: Any, context: Any, dry_ru
     for part, converted in zip(parts, taken, strict=True):
         part._properties[name] = converted
     if is_shared and declared[0].usage not in _SEPARATE:
-        # Murano saves the values of the object itself. A contract may drop keys that another one
-        # needs, so the value is saved as it is.
+        # Murano saves the values of the object itself. The contract of one version may drop keys
+        # that the contract of another version needs, so the given value is saved if it is JSON.
         real._properties[name] = given if all(map(is_json, (given, *taken))) else taken[0]
 
 

@@ -38,9 +38,9 @@ def merge_inherited_versions() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return a mapping of packages to required ranges, for a class and its ancestors.
+    """Return the ranges in which a class and its ancestors require packages.
 
-    The keys are the versions of packages that define the ancestors.
+    :returns: a mapping of packages to ranges; each version of a package is a key of its own.
     """
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})
@@ -52,7 +52,7 @@ def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
 
 
 def _replacements(ranges: Mapping[Any, VersionSpec]) -> dict[Any, Any]:
-    """Return a mapping of packages to packages of another version that replace them.
+    """Return the packages to replace, each with the other version that replaces it.
 
     After the replacement, the fewest versions of each package remain.
     """
@@ -73,5 +73,5 @@ def _fewest(
     ordered = SortedVersions(versions)
     satisfied = ordered.memberships(map(ordered.within, specs))
     newest_first = zip(ordered.newest_first(ordered.every), reversed(satisfied), strict=True)
-    # A task has a limit of its own.
+    # This search has no limit, since the task that runs it has a time limit.
     return fewest_newest(newest_first, Budget(math.inf, ""), name)

@@ -38,8 +38,9 @@ def replace_plugin_loader() -> None:
 
     Murano 16 reads ``project_name`` of a distribution, which ``importlib.metadata`` calls ``name``,
     so it loads no extension. It would also give each package of extensions the version 0.0.0 and no
-    requirements. The specification "Murano versioning", sections "Murano packages versioning" and
-    "Package requirements", gives them both. Here, an ``adapter.PluginLoader`` replaces Murano's
-    plug-in loader, in the variable that ``get_plugin_loader`` reads.
+    requirements. By the specification "Murano versioning", sections "Murano packages versioning"
+    and "Package requirements", such a package has a version and requirements of its own. Here, an
+    ``adapter.PluginLoader`` replaces Murano's plug-in loader, in the variable that
+    ``get_plugin_loader`` reads.
     """
     engine.PLUGIN_LOADER = adapter.PluginLoader()

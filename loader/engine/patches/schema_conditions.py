@@ -37,7 +37,7 @@ def translate_every_condition() -> None:
 
     The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ... and
     EXPRN``. It translates comparisons of numbers and of ``len($)``, ``in``, and regular
-    expressions. Conditions on the properties of an object are in ``context``.
+    expressions. The schema has conditions on an object's properties under the key ``context``.
 
     Murano 16 translates only the last of three conditions, and no condition on a length. It reads
     ``0 < $`` as ``$ >= 0``. If two conditions have the same keyword, it keeps only one of them. Its
@@ -188,7 +188,7 @@ def _add(schema: Schema, condition: Any, contract: Any) -> None:
 def _inner(schema: Schema, path: Sequence[str]) -> Schema:
     """Return the schema of a property inside an object, and refuse null for the object.
 
-    The property may be missing in a value, since it may have a default.
+    The property is not made required: it may be missing in an object, since it may have a default.
 
     :param path: the names that lead to the property.
     """
@@ -233,7 +233,7 @@ def _matched(receiver: Any, call: Any) -> tuple[Any, Any] | None:
     regex = _unwrap(receiver)
     if not isinstance(regex, expressions.Function) or regex.name != "regex":
         return receiver, argument
-    # Its other arguments are options, such as to ignore case.
+    # The other arguments of ``regex`` are options, such as to ignore case.
     return (argument, regex.args[0]) if len(regex.args) == 1 else None
 
 
@@ -284,7 +284,7 @@ def _translate(
 ) -> tuple[Schema, list[str]] | None:
     """Return the keywords for a condition, and the JSON types that a value can have to satisfy it.
 
-    :param written: the types of the value in the schema; None if it has no type.
+    :param written: the types of the value in the schema; None if the schema has no type.
     :returns: None if the condition cannot be translated. The list of types is empty if the
         condition allows any type.
     """
@@ -304,7 +304,7 @@ def _translate(
         return {"enum": list({json.dumps(value): value for value in values}.values())}, []
     if operator == "!=":
         if constant is None:
-            # The types of a value are restricted instead.
+            # If the schema has types, ``_refuse_null`` removes null from them instead.
             return ({} if written else {"not": _NOT_NULL}), []
         return {"not": {"enum": [constant] if written else _equal_values(constant)}}, []
     return (_bounds(operator, constant), ["number"]) if is_number else None

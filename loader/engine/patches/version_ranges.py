@@ -28,7 +28,7 @@ def replace_range_parser() -> None:
     Murano 16 refuses ``>=1.2,<2.0,!=1.5``, which is an example in the specification "Murano
     versioning", section "Package requirements". It finds no version in ``!=1.5``. It also parses
     the ranges of every package and class again in each task, which takes longer than to load the
-    packages. Here, both ranges are valid, and all other ranges keep their meaning.
+    packages. Here, both of these ranges work, and all other ranges keep their meaning.
     """
     parse = functools.lru_cache(_MAX_RANGES)(
         lambda text: semantic_version.Spec(VersionSpec.of(text).canonical)

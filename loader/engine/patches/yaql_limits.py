@@ -27,7 +27,7 @@ def provide_format() -> None:
 
 
 def enforce_quota() -> None:
-    """Refuse a value that, with everything in it, exceeds the quota, before it is made.
+    """Refuse a value that exceeds the quota, before it is made; everything in it counts.
 
     YAQL 3 counts a list or a dictionary without the values in it, and does not limit some
     functions: ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` use up all memory.
