@@ -780,10 +780,11 @@ class _Rounds:
         return self._count > len(self.packages)
 
     def keep_ranges(self, budget: Budget) -> _Package:
-        """Keep the ranges of a package in a dependency cycle for all later rounds.
+        """Find a package in a dependency cycle, and keep its ranges for all later rounds.
 
-        The package is the first by FQN of those that are on a cycle and whose choice has changed.
-        All its ranges that these rounds have required are kept.
+        The package is on a cycle, and its choice has changed. Among several such packages, the
+        first by FQN is taken. All ranges of the package that the recorded rounds have required are
+        kept.
 
         :returns: the package.
         :raises Unplannable: if the time of the request is over.

@@ -306,7 +306,12 @@ class RequirementChecks:
                 )
 
     def _defining(self, packages: Iterable[Checked]) -> Mapping[str, set[str]]:
-        """Return the packages that define the foreign base classes of packages: class -> ids."""
+        """Find the packages that define the foreign base classes of the given packages.
+
+        A base class is foreign if it is not in the package of the subclass.
+
+        :returns: foreign base class -> the ids of the packages that define it.
+        """
         bases = {base for package in packages for base in _foreign_bases(package)}
         found = collections.defaultdict(set)
         for name, id_ in self._database.find_defining(bases) if bases else ():

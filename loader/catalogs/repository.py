@@ -169,10 +169,12 @@ class Repository(ServiceClient, abc.ABC):
         return found
 
     def find_one(self, reference: PackageReference) -> StoredPackage:
-        """Return the single package for a reference; the project's own is preferred.
+        """Return the only package that matches a reference.
+
+        If several owners have the same version, the project's own package is returned.
 
         :raises NotFound: if no package matches.
-        :raises AmbiguousReference: if packages of several versions or several owners match.
+        :raises AmbiguousReference: if several versions match, or packages of several other owners.
         """
         found = self.find(reference)
         if len(found) > 1:

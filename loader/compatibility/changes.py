@@ -2,8 +2,9 @@
 
 """The rules for comparing two versions of a package, and the changes that the rules find.
 
-Codes, parts and the strings below them appear in ``doc/source/reference/compatibility.rst``. The
-parts come from the specification "Murano versioning", "Murano packages versioning".
+``doc/source/reference/compatibility.rst`` shows the code and the part of each rule, and the string
+that follows the rule here. The parts come from the specification "Murano versioning", section
+"Murano packages versioning".
 """
 
 import dataclasses

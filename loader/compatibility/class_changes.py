@@ -153,9 +153,9 @@ class _ClassPair:
     def _inherited(
         self, findings: Iterable[MemberChange], old: Member | None, new: Member | None
     ) -> Iterator[MemberChange]:
-        """Add the name of the declaring class to the messages about an inherited member.
+        """Yield changes of a member; for an inherited one, add the declaring class to messages.
 
-        If the inherited member is new, only its major changes are yielded.
+        For a new inherited member, only changes that need a new major version are yielded.
         """
         member = new or old
         if member is None or member.owner.name == self._new.name:

@@ -54,7 +54,11 @@ def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
 
 
 def lost_keys(old: Contract, new: Contract, path: str = "") -> Iterator[str]:
-    """Yield the keys that only the new contract drops, as paths such as ``volume.size``."""
+    """Yield the keys of mappings that the old contract keeps and the new contract drops.
+
+    The keys are paths such as ``volume.size``. In a path, ``*`` means all keys that the old
+    contract does not name.
+    """
     match old, new:
         case Keys(), Keys():
             for key, contract in old.named.items():

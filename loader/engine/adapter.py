@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Give this project's package loader and packages the interfaces of Murano 16."""
+"""Adapt this project's package loader and packages to the interfaces of Murano 16."""
 
 import functools
 import logging

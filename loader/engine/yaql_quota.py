@@ -2,10 +2,10 @@
 
 """Limit the size of values in MuranoPL.
 
-Murano gives YAQL a memory quota. For a list, YAQL 3 compares only the size of the list without its
-elements with the quota, and only after the list was made. Here, the size of a value includes
-everything in it. If a list contains another list twice, the other list counts twice, since it is
-copied, compared and written twice.
+Murano gives YAQL a memory quota. YAQL 3 counts a list without its elements, and checks the quota
+only after the list was made. Here, the size of a value includes everything in it. If a list
+contains another list twice, the other list counts twice, since it is copied, compared and written
+twice.
 
 ``patches.yaql_limits`` lets YAQL check all results of functions and all evaluated values with this
 module. ``yaql_guards`` checks some sizes before a function computes.

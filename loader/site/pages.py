@@ -76,7 +76,10 @@ class Release:
 
     @functools.cached_property
     def graph(self) -> Markup:
-        """The picture of the plan. Both pages of the newest release have the same one."""
+        """The picture of the dependents and the plan.
+
+        It is drawn once, even for the newest release, which has two pages.
+        """
         return _graph(self, paths.to_root(self.path))
 
 

@@ -198,10 +198,10 @@ def was_published(properties: Iterable[tuple[str, str]]) -> bool:
 
 
 def check_imported(row: ImageRow) -> None:
-    """Check that a package is active, and has the name and the owner of its import.
+    """Check that a package is active, and still has the name and owner with which it was imported.
 
-    :raises RefusedRequest: if the package is deactivated, has no archive, or no longer has this
-        name and owner.
+    :raises RefusedRequest: if the package is deactivated, has no archive, or has another name or
+        owner now.
     """
     if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")

@@ -101,8 +101,11 @@ class Turns:
                 self._changed.notify_all()
 
     def _takes(self, ticket: _Ticket, at_once: int, of_owner: int, deadline: float) -> bool:
-        """Wait for a turn, but not longer than until the next call of ``meanwhile``.
+        """Try to take a turn: wait for at most ``_INTERVAL`` seconds, but not past the deadline.
 
+        After a failed try, ``turn`` calls ``meanwhile`` and tries again.
+
+        :param of_owner: as ``at_once_of_owner`` in ``turn``.
         :returns: whether the ticket has got a turn.
         """
 
@@ -133,7 +136,7 @@ class Turns:
         return min(allowed, key=rank, default=None)
 
     def _forget(self, owner: str | None) -> None:
-        """Remove the data of an owner who has neither a turn nor a ticket."""
+        """Remove the data of an owner, unless the owner has a turn or a ticket."""
         if not self._running[owner]:
             del self._running[owner]
             if all(ticket.owner != owner for ticket in self._waiting):

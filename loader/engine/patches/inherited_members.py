@@ -233,7 +233,9 @@ def _view(receiver: Any, context: Any) -> Any:
 
 
 def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
-    """Return the ambiguous member that code sees; None if it sees none or several.
+    """Find the members with an ambiguous name, and return the only one that code sees.
+
+    None is returned if the code sees none of these members, or several.
 
     :param murano_class: the class of the object.
     :param find: the method of Murano's classes to call: ``find_method`` or ``find_property``.
@@ -254,9 +256,11 @@ def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
 
 
 def _ambiguous_property(obj: Any, name: str, context: Any) -> Any:
-    """Return the ambiguous property that code sees; None if it sees no ambiguous property.
+    """Find the properties with an ambiguous name, and return the only one that code sees.
 
-    :raises AmbiguousPropertyNameError: if the code sees several.
+    None is returned if the name is not ambiguous, or if the code sees none of these properties.
+
+    :raises AmbiguousPropertyNameError: if the code sees several of them.
     """
     real_type = obj.real_this.type
     if len(real_type.find_property(name)) < 2:

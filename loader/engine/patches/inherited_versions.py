@@ -38,9 +38,10 @@ def merge_inherited_versions() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return the ranges in which a class and its ancestors require packages.
+    """Return the ranges in which a class and its ancestors require the packages of base classes.
 
-    :returns: a mapping of packages to ranges; each version of a package is a key of its own.
+    :returns: package -> the intersection of the ranges for it. Two versions of a package are two
+        keys. The package of the class itself is a key, too: its range has only its own version.
     """
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})

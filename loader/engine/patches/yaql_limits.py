@@ -47,9 +47,9 @@ def enforce_quota() -> None:
 def draw_from_system() -> None:
     """Let ``random`` and ``randomName`` take their numbers from the operating system.
 
-    In Murano 16, all tasks of a process share Python's own generator. A package that has 624 of its
-    numbers can compute all others, and so the names and passwords that other packages draw. Here,
-    such numbers cannot be computed.
+    In Murano 16, all tasks of a process share Python's own generator of random numbers. From 624
+    numbers, a package can compute all later numbers, and so the names and passwords that other
+    packages draw. The numbers of the operating system cannot be computed.
     """
     math.random = yaql_functions.random = random.SystemRandom()
 
