@@ -170,6 +170,9 @@ class VersionSpec:
         is returned.
         """
         found = filter(self.match, versions)
+        if self._exact is None:
+            # Most ranges name no version, and this order takes less time.
+            return max(found, key=_key, default=None)
         return max(found, key=lambda each: (_key(each), self.is_exactly(each)), default=None)
 
     def __str__(self) -> str:
