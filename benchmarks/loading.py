@@ -274,7 +274,7 @@ def importing() -> Iterator[Figure]:
         _importing("loader") / _importing("keystoneauth1.session, semantic_version")
         for _ in range(_ROUNDS)
     )
-    yield Figure("import loader / keystoneauth1's session, semantic_version", value, "times", 1.5)
+    yield Figure("import loader / keystoneauth1's session, semantic_version", value, "times", 0.9)
 
 
 def _importing(names: str) -> float:

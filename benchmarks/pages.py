@@ -33,12 +33,12 @@ def large_catalogue() -> Iterator[Figure]:
     yield Figure("pages of 10,000 releases", first["seconds"], "s", 300)
     few = _render(small, scratch() / "pages")
     yield Figure(
-        "memory for pages, 10,000 releases / 1,000", first["memory"] / few["memory"], "times", 3
+        "memory for pages, 10,000 releases / 1,000", first["memory"] / few["memory"], "times", 1.5
     )
-    yield Figure("memory of a process that reads", first["workers"] / _MIB, "MiB", 200)
+    yield Figure("memory of a process that reads", first["workers"] / _MIB, "MiB", 88)
     _write(large, _PACKAGES - 1, _VERSIONS)
     again = _render(large, target)
-    yield Figure("pages after one more release / all", again["seconds"] / first["seconds"], "", 0.3)
+    yield Figure("pages after one more release / all", again["seconds"] / first["seconds"], "", 0.27)
     # The application, and the two packages that it requires, which have a new dependent.
     yield Figure("packages with new pages after one more release", again["written"], "", 3)
 
