@@ -44,7 +44,7 @@ from sqlalchemy.engine import Connection
 
 from glare_murano import images
 from glare_murano.glance import image_policies
-from glare_murano.service import retries
+from glare_murano.service import busy_transactions
 from glare_murano.service.refusals import RefusedRequest, conflict, forbidden, not_found
 
 Result = TypeVar("Result")
@@ -795,7 +795,7 @@ def retry(function: Callable[[], Result]) -> Result:
     :returns: the result of the function.
     :raises ImagesBusy: if other transactions still block the last call.
     """
-    return retries.while_busy(ImagesBusy)(function)()
+    return busy_transactions.while_busy(ImagesBusy)(function)()
 
 
 def configuration_file() -> pathlib.Path | None:

@@ -11,6 +11,7 @@ from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from glare_murano.selection import Selection
+from glare_murano.service.list_statements import NameRange
 
 # The largest number of values in a statement, and of rows that are read at once. The time of the
 # request is checked after each of them. A query has at most a thousand names.
@@ -189,23 +190,13 @@ class Database(Protocol):
         :param names: the only names that are searched; None for all names.
         """
 
-    def find_names(
-        self,
-        selection: Selection,
-        limit: int,
-        *,
-        is_descending: bool,
-        first: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
+    def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
         If the database ignores case, it finds one of several names that differ only in case.
 
+        :param names: the order of the names, and where they begin.
         :param limit: the largest number of names.
-        :param is_descending: whether the names are sorted from Z to A.
-        :param first: the name at which the found names begin; None for no such name.
-        :param after: the name after which the found names begin; None for no such name.
         """
 
     def find_fields(

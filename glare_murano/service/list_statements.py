@@ -8,7 +8,7 @@ Each service passes SQLAlchemy objects of its own tables. This module only calls
 import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from glare_murano.selection import ANY
 
@@ -16,18 +16,27 @@ from glare_murano.selection import ANY
 _MAX_LITERAL = 32
 
 
-def sort_names(
-    statement: Any, name: Any, *, is_descending: bool, first: str | None, after: str | None
-) -> Any:
+class NameRange(NamedTuple):
+    """The order of the names in a list, and where a page of them begins.
+
+    :ivar is_descending: whether the names are sorted from Z to A.
+    :ivar first: names that come before this name are left out; None to keep them.
+    :ivar after: this name and names that come before it are left out; None to keep them.
+    """
+
+    is_descending: bool
+    first: str | None = None
+    after: str | None = None
+
+
+def sort_names(statement: Any, name: Any, names: NameRange) -> Any:
     """Sort the names that a statement finds, and leave out the names before a page.
 
     :param statement: a statement that finds names.
     :param name: the column with the names.
-    :param is_descending: whether the names are sorted from Z to A.
-    :param first: the name at which the names begin; None for all names.
-    :param after: the name after which the names begin; None for all names.
     :returns: the new statement.
     """
+    is_descending, first, after = names
     if first is not None:
         statement = statement.where(name <= first if is_descending else name >= first)
     if after is not None:

@@ -31,6 +31,7 @@ from glare_murano.package_order import (
 from glare_murano.resolver import PackageVersion
 from glare_murano.selection import ANY, READ_FIELDS, Selection
 from glare_murano.service.database import Database, PackageRecord
+from glare_murano.service.list_statements import NameRange
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query
@@ -90,19 +91,16 @@ def find(search: Search, database: Database, settings: Settings) -> Iterator[Lis
     if packages is not None:
         named = {each.fqn for each in packages if _is_named(each.fqn, selection)}
         selection = dataclasses.replace(selection, values={**selection.values, _NAME: named})
-    first = search.marker[_NAME] if search.marker else None
-    after = None
+    wanted = NameRange(key.is_descending, search.marker[_NAME] if search.marker else None)
     # The names may include that of the marker. And one package more than the page has is needed, to
     # see whether another page follows.
     count = search.size + 2
-    while names := database.find_names(
-        selection, count, is_descending=key.is_descending, first=first, after=after
-    ):
+    while names := database.find_names(selection, wanted, count):
         listed = _matching(search, database, packages, names)
         yield from _sorted(search, listed, database.budget, names)
         # All further names come after the name of the marker.
         search = search._replace(marker=None)
-        first, after = None, names[-1]
+        wanted = NameRange(key.is_descending, after=names[-1])
         # Few packages with these names matched, or none, so more names are read at once.
         count *= 2
 

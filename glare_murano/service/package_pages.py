@@ -84,7 +84,7 @@ def read_parameters(req: webob.Request) -> ListRequest:
     try:
         values = _read_values(req, (*PARAMETERS, "sort", "limit", "marker"))
         order = read_one(values, "sort", Order.of) or BY_NAME
-        limit = read_one(values, "limit", _limit) or _DEFAULT_LIMIT
+        limit = read_one(values, "limit", _read_limit) or _DEFAULT_LIMIT
         marker = read_one(values, "marker", order.read_marker)
         return ListRequest(read_selection(values), order, limit, marker)
     except InvalidParameter as error:
@@ -112,11 +112,8 @@ def _read_values(req: webob.Request, names: Collection[str]) -> Mapping[str, lis
     return values
 
 
-def _limit(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
-    if not 1 <= number <= wire.MAX_PACKAGES:
-        raise ValueError(f"expected a number from 1 to {wire.MAX_PACKAGES}, found {quoted(text)}")
-    return number
+def _read_limit(text: str) -> int:
+    return request_reading.read_limit(text, wire.MAX_PACKAGES)
 
 
 def list_packages(

@@ -2,15 +2,18 @@
 
 """Define refusals of requests, the responses for them, and warnings in responses."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import webob
 from webob import exc
 
 from glare_murano.package.errors import GlareMuranoError
+
+_Problem = TypeVar("_Problem", bound=Exception)
 
 
 class RefusedRequest(GlareMuranoError):
@@ -46,6 +49,19 @@ def not_found(message: str) -> RefusedRequest:
 def conflict(message: str) -> RefusedRequest:
     """Return the refusal of a request that the state of a package does not allow."""
     return RefusedRequest(HTTPStatus.CONFLICT, message)
+
+
+@contextlib.contextmanager
+def collected(problems: list[_Problem], kind: type[_Problem]) -> Iterator[None]:
+    """Add an error to a list instead of raising it.
+
+    :param problems: the list to which the error is added.
+    :param kind: the class of errors; other errors are raised.
+    """
+    try:
+        yield
+    except kind as problem:
+        problems.append(problem)
 
 
 def document(status: int, message: str) -> dict[str, Any]:

@@ -6,8 +6,7 @@ A request changes one or more packages. The checks treat these packages as they 
 request, and return the locks that the request needs; see ``package_locks``.
 """
 
-import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from glare_murano.package import Version
@@ -15,7 +14,7 @@ from glare_murano.resolver import PackageVersion
 from glare_murano.selection import ACTIVE, DEACTIVATED, DRAFTED
 from glare_murano.service.database import Database, PackageRecord
 from glare_murano.service.package_locks import PackageLocks
-from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.refusals import RefusedRequest, collected, conflict
 from glare_murano.service.requirement_checks import Checked, FailedCheck, RequirementChecks
 from glare_murano.service.settings import Settings
 
@@ -110,12 +109,12 @@ def check(
     offered = [change.after for change in changes if change.is_added or change.becomes_public]
     checks = RequirementChecks(database, settings, overrides, offered, locked)
     problems: list[RefusedRequest] = []
-    with _collected(problems):
+    with collected(problems, FailedCheck):
         checks.check_activation([change.after for change in added])
-    with _collected(problems):
+    with collected(problems, FailedCheck):
         checks.check_publication(public)
     for change in changes:
-        with _collected(problems):
+        with collected(problems, FailedCheck):
             if change.is_removed:
                 checks.check_removal(change.before)
             elif change.was == change.becomes == ACTIVE and change.keeping is not None:
@@ -161,12 +160,3 @@ def _is_taken(
     others = {**public, **changed}
     del others[change.before.id]
     return change.key in others.values()
-
-
-@contextlib.contextmanager
-def _collected(problems: list[RefusedRequest]) -> Iterator[None]:
-    """Add the error of a failed check to the problems instead of raising it."""
-    try:
-        yield
-    except FailedCheck as problem:
-        problems.append(problem)

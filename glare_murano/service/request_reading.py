@@ -48,6 +48,18 @@ def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
     return _conforming(parameters, schema)
 
 
+def read_limit(text: str, largest: int) -> int:
+    """Read the number of results that a client wants in a page.
+
+    :param largest: the largest number that is allowed.
+    :raises ValueError: if the text is not a number from 1 to ``largest``.
+    """
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+    if not 1 <= number <= largest:
+        raise ValueError(f"expected a number from 1 to {largest}, found {quoted(text)}")
+    return number
+
+
 def check_url(environ: dict[str, Any]) -> None:
     """Check the URL of a request.
 

@@ -15,7 +15,6 @@ import webob
 from glare_murano import wire
 from glare_murano.inheritance import find_subclasses
 from glare_murano.package import VersionSpec
-from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
 from glare_murano.service import request_reading, schemas
@@ -24,21 +23,13 @@ from glare_murano.service.refusals import bad_request
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
-
-def _limit(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
-    if not 1 <= number <= wire.MAX_SUBCLASSES:
-        raise ValueError(f"expected a number from 1 to {wire.MAX_SUBCLASSES}, found {quoted(text)}")
-    return number
-
-
 # Parameter -> the function that reads it.
 _READ: dict[str, Callable[[str], Any]] = {
     "class": check_fqn,
     "package": check_fqn,
     "version": VersionSpec.of,
     "marker": check_fqn,
-    "limit": _limit,
+    "limit": lambda text: request_reading.read_limit(text, wire.MAX_SUBCLASSES),
 }
 
 

@@ -7,10 +7,9 @@ transaction changes all packages of a request, and is rolled back if a check fai
 may require each other, and nobody sees some of them without the others.
 """
 
-import contextlib
 import dataclasses
 import datetime
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable
 
 import webob
 from sqlalchemy.engine import Connection
@@ -22,7 +21,7 @@ from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow, check_imported
 from glare_murano.glance.options import SETTINGS
 from glare_murano.service import request_reading, schemas
-from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.refusals import RefusedRequest, collected, conflict
 from glare_murano.service.release_changes import ReleaseChange
 
 # The problems that were found in a publication, in the order of the checks.
@@ -88,7 +87,7 @@ def _publish(
         rows = image_rows.find(connection, ids, caller.viewer.project_id)
         stored = image_rows.find_locations(connection, ids)
     found = _permitted(caller, ids, rows, visibility, problems)
-    with _collected(problems):
+    with collected(problems, RefusedRequest):
         _check_data(found, stored)
     published = [_changed(row, visibility, problems) for row in found]
     changes = [each.change for each in published if each.actions]
@@ -129,14 +128,14 @@ def _permitted(
         actions.append(image_policies.PUBLICIZE_IMAGE)
     found = []
     for id_ in ids:
-        with _collected(problems):
+        with collected(problems, RefusedRequest):
             row = caller.visible(by_id.get(id_), id_)
             caller.check_owner(row)
             found.append(row)
-            with _collected(problems):
+            with collected(problems, RefusedRequest):
                 caller.check_names(row)
             for action in actions:
-                with _collected(problems):
+                with collected(problems, RefusedRequest):
                     caller.check_policy(row, action)
     return found
 
@@ -151,7 +150,7 @@ def _changed(row: ImageRow, visibility: str, problems: _Problems) -> Publication
     :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.
     """
-    with _collected(problems):
+    with collected(problems, RefusedRequest):
         _check_state(row, visibility)
     is_needed = {
         "activate": not row.is_published,
@@ -203,12 +202,3 @@ def _check_state(row: ImageRow, visibility: str) -> None:
         )
     if visibility == "private" and row.visibility == "public" and row.is_published:
         raise conflict(f"{row} is public, and cannot become private again")
-
-
-@contextlib.contextmanager
-def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a refusal to the problems instead of raising it."""
-    try:
-        yield
-    except RefusedRequest as problem:
-        problems.append(problem)

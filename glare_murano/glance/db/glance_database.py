@@ -37,6 +37,7 @@ from glare_murano.service.database import (
     Reader,
     Viewer,
 )
+from glare_murano.service.list_statements import NameRange
 
 LOG = logging.getLogger(__name__)
 
@@ -194,19 +195,9 @@ class GlanceDatabase:
             if selection.yanked in (None, bool(self._yanked[record.id])):
                 yield record
 
-    def find_names(
-        self,
-        selection: Selection,
-        limit: int,
-        *,
-        is_descending: bool,
-        first: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
+    def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of packages that may meet conditions. The database sorts the names."""
-        statement = image_lists.sorted_names(
-            selection, self.viewer, is_descending=is_descending, first=first, after=after
-        )
+        statement = image_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]
 
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from glare_murano.glance.db.image_tables import IMAGES, PROPERTIES
 from glare_murano.package_order import SEARCHED
 from glare_murano.selection import ACTIVE, ANY, DEACTIVATED, DRAFTED, Selection
 from glare_murano.service.database import Viewer
-from glare_murano.service.list_statements import forms_of, like, literals_of, sort_names
+from glare_murano.service.list_statements import NameRange, forms_of, like, literals_of, sort_names
 
 # Field -> its column.
 COLUMNS = {name: IMAGES.c[name] for name in ("created_at", "updated_at")}
@@ -39,25 +39,13 @@ def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) ->
     return statement if names is None else statement.where(IMAGES.c.name.in_(list(names)))
 
 
-def sorted_names(
-    selection: Selection,
-    viewer: Viewer,
-    *,
-    is_descending: bool,
-    first: str | None,
-    after: str | None,
-) -> Any:
-    """Return the statement for the names of the listed packages, sorted and without duplicates.
-
-    :param is_descending: whether the names are sorted from Z to A.
-    :param first: names that come before this name are left out; None to keep them.
-    :param after: this name and names that come before it are left out; None to keep them.
-    """
+def sorted_names(selection: Selection, viewer: Viewer, names: NameRange) -> Any:
+    """Return the statement for the names of the listed packages, sorted and without duplicates."""
     name = IMAGES.c.name
     is_named = name.is_not(None)
     statement = sa.select(name).where(image_queries.IS_PACKAGE, is_named).group_by(name)
     statement = _restricted(statement, selection, viewer)
-    return sort_names(statement, name, is_descending=is_descending, first=first, after=after)
+    return sort_names(statement, name, names)
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:

@@ -9,8 +9,8 @@ protections forbid them to everybody.
 import dataclasses
 import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -22,7 +22,9 @@ from glare_murano.glance.options import SETTINGS
 from glare_murano.package import GlareMuranoError
 from glare_murano.service import package_locks
 from glare_murano.service.package_locks import PackageLocks
-from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.refusals import conflict
+
+_Parsed = TypeVar("_Parsed")
 
 
 class Deletion(NamedTuple):
@@ -99,10 +101,7 @@ class ImageRow:
 
         :raises RefusedRequest: if the stored requirements are not valid.
         """
-        try:
-            return images.requirements(self.properties.get(images.REQUIREMENTS, "{}"))
-        except GlareMuranoError as error:
-            raise self._unreadable(error) from error
+        return self._parsed(images.requirements, images.REQUIREMENTS, "{}")
 
     @property
     def class_definitions(self) -> list[str]:
@@ -110,10 +109,7 @@ class ImageRow:
 
         :raises RefusedRequest: if the stored names are not valid.
         """
-        try:
-            return images.classes(self.properties.get(images.CLASSES, "[]"))
-        except GlareMuranoError as error:
-            raise self._unreadable(error) from error
+        return self._parsed(images.classes, images.CLASSES, "[]")
 
     @property
     def inherits(self) -> dict[str, str]:
@@ -121,10 +117,7 @@ class ImageRow:
 
         :raises RefusedRequest: if the stored names are not valid.
         """
-        try:
-            return images.inherits(self.properties.get(images.INHERITS, "{}"))
-        except GlareMuranoError as error:
-            raise self._unreadable(error) from error
+        return self._parsed(images.inherits, images.INHERITS, "{}")
 
     @property
     def updated_at(self) -> datetime.datetime:
@@ -172,8 +165,16 @@ class ImageRow:
         """Whether the package is a release: imported, active and published."""
         return self.state == selection.ACTIVE
 
-    def _unreadable(self, error: GlareMuranoError) -> RefusedRequest:
-        return conflict(f"{self} ({self.id}): {error}; publish another version, from its archive")
+    def _parsed(self, parse: Callable[[str], _Parsed], name: str, default: str) -> _Parsed:
+        """Return the parsed value of a property.
+
+        :param default: the value of a missing property.
+        """
+        try:
+            return parse(self.properties.get(name, default))
+        except GlareMuranoError as error:
+            remedy = "publish another version, from its archive"
+            raise conflict(f"{self} ({self.id}): {error}; {remedy}") from error
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

@@ -7,8 +7,7 @@ a request, and is rolled back if a check fails. So the packages may require each
 sees some of them without the others.
 """
 
-import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import webob
@@ -26,6 +25,7 @@ from glare_murano.glare.db import transactions
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.service import request_reading, schemas
 from glare_murano.service.package_locks import PackageLocks
+from glare_murano.service.refusals import collected
 from glare_murano.service.release_changes import ReleaseChange
 
 
@@ -160,7 +160,7 @@ def _find(context: RequestContext, ids: Collection[str], problems: _Problems) ->
     found = []
     rows = transactions.read_artifacts(database.get_session(), ids)
     for artifact_id in ids:
-        with _collected(problems):
+        with collected(problems, exception.GlareException):
             row = rows.get(artifact_id)
             if row is not None and _may_change(context, row) and not _is_uploading(row):
                 af = _artifact(context, row)
@@ -190,7 +190,7 @@ def _authorize(
     :param problems: refusals are added to this list.
     """
     for af in packages:
-        with _collected(problems):
+        with collected(problems, exception.GlareException):
             lifecycle_checks.check_names(context, af)
         fields = {**af.to_dict(), "status": "active"}
         targets = {policies.ACTIVATE: fields}
@@ -207,7 +207,7 @@ def _change(af: Artifact, visibility: str, problems: _Problems) -> Change:
     :param visibility: the requested visibility.
     :param problems: a refusal of the package is added to this list.
     """
-    with _collected(problems):
+    with collected(problems, exception.GlareException):
         _check_state(af, visibility)
     is_needed = {
         "activate": af.status == "drafted",
@@ -227,15 +227,6 @@ def _check_state(af: Artifact, visibility: str) -> None:
         raise exception.Conflict(f"{_name(af)} has no archive yet; upload it first")
     if visibility == "private" != af.visibility:
         raise exception.Conflict(f"{_name(af)} is public, and cannot become private again")
-
-
-@contextlib.contextmanager
-def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a refusal to the problems instead of raising it."""
-    try:
-        yield
-    except exception.GlareException as problem:
-        problems.append(problem)
 
 
 def _notify(context: RequestContext, changes: Iterable[Change]) -> None:

@@ -17,7 +17,7 @@ from glare_murano.glare.db import artifact_queries
 from glare_murano.package_order import SEARCHED
 from glare_murano.selection import ANY, Selection
 from glare_murano.service.database import Viewer
-from glare_murano.service.list_statements import like, literals_of, sort_names
+from glare_murano.service.list_statements import NameRange, like, literals_of, sort_names
 
 _artifacts = models.Artifact.__table__.c
 _properties = models.ArtifactProperty.__table__.c
@@ -42,23 +42,11 @@ def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) ->
     return statement if names is None else statement.where(_artifacts.name.in_(list(names)))
 
 
-def sorted_names(
-    selection: Selection,
-    viewer: Viewer,
-    *,
-    is_descending: bool,
-    first: str | None,
-    after: str | None,
-) -> Any:
-    """Return the statement for the names of the listed packages, sorted and without duplicates.
-
-    :param is_descending: whether the names are sorted from Z to A.
-    :param first: names that come before this name are left out; None to keep them.
-    :param after: this name and names that come before it are left out; None to keep them.
-    """
+def sorted_names(selection: Selection, viewer: Viewer, names: NameRange) -> Any:
+    """Return the statement for the names of the listed packages, sorted and without duplicates."""
     name = _artifacts.name
     statement = _restricted(sa.select(name), selection, viewer).group_by(name)
-    return sort_names(statement, name, is_descending=is_descending, first=first, after=after)
+    return sort_names(statement, name, names)
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:

@@ -29,6 +29,7 @@ from glare_murano.service.database import (
     Reader,
     Viewer,
 )
+from glare_murano.service.list_statements import NameRange
 
 _DEPENDENTS = "looking up dependents"
 _LISTING = "listing packages"
@@ -147,19 +148,9 @@ class GlareDatabase(NamedTuple):
         """Find packages that may meet conditions, among those that the viewer sees in lists."""
         return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
 
-    def find_names(
-        self,
-        selection: Selection,
-        limit: int,
-        *,
-        is_descending: bool,
-        first: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
+    def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of packages that may meet conditions. The database sorts the names."""
-        statement = artifact_lists.sorted_names(
-            selection, self.viewer, is_descending=is_descending, first=first, after=after
-        )
+        statement = artifact_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]
 
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -27,7 +27,7 @@ from sqlalchemy.engine import Connection, Engine, Row
 from glare_murano import fields
 from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import RequestContext
-from glare_murano.service import package_locks, retries
+from glare_murano.service import busy_transactions, package_locks
 from glare_murano.service.package_locks import PackageLocks
 
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ class Busy(exception.Conflict):  # type: ignore[misc]
 
 
 # A decorator that repeats calls of a function while other requests change the same packages.
-retry = retries.while_busy(Busy)
+retry = busy_transactions.while_busy(Busy)
 
 
 def lock_artifact(connection: Connection, artifact_id: str) -> Row:
