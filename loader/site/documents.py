@@ -26,6 +26,7 @@ from glare_murano.package.ui_form import FormCheck
 from glare_murano.package.ui_form.form_report import snake_case
 from loader import fs
 from loader.compatibility import contracts
+from loader.compatibility.changes import Part
 from loader.compatibility.compare import compare_interfaces
 from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.interface import Interface, read_interface
@@ -93,6 +94,7 @@ def changes(old: Interface, new: Interface) -> Document:
             {"part": str(each.part), "class": each.class_name, "text": each.message}
             for each in found.changes[:_MAX_CHANGES]
         ],
+        "breaking": sum(each.part is Part.MAJOR for each in found.changes),
         "more": max(0, len(found.changes) - _MAX_CHANGES),
     }
 

@@ -29,6 +29,8 @@ _MAX_DRAWN = 12
 # The largest plan in a picture. With twice as many packages, drawing would take four times as long
 # as all else that is done for a release, and nobody could read the picture.
 _MAX_PLANNED = 30
+# The usages of properties that a user sets.
+_SETTABLE = ("In", "InOut", "Const")
 _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 
 
@@ -51,6 +53,8 @@ class Release:
     :param listed: fields that do not come from the archive, as in ``sources.Entry``.
     :param download: how to get the archive, as in ``sources.Entry``.
     :param links: base class, or class in a contract -> path of its page, from the root.
+    :param requirers: the packages of which any version requires the package, in any range.
+    :param users: the packages whose newest releases use the release, as in ``plans.users``.
     :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
     :param inherited: class -> name, path and members of each of its base classes.
     :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
@@ -64,8 +68,10 @@ class Release:
     download: str
     links: Mapping[str, str]
     dependents: Sequence[Dependent]
+    requirers: Sequence[str]
+    users: Sequence[str]
     plan: Mapping[str, Any]
-    inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
+    inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]
     subclasses: Mapping[str, Sequence[tuple[str, str]]]
     schemas: Mapping[str, Mapping[str, str]]
 
@@ -73,6 +79,12 @@ class Release:
     def path(self) -> str:
         """The path of its page."""
         return paths.release(self.fqn, self.version)
+
+    @property
+    def sides(self) -> list[str]:
+        """The packages of which the plan has several versions."""
+        counted = collections.Counter(each["fqn"] for each in self.plan["chosen"])
+        return [fqn for fqn, number in counted.items() if number > 1]
 
     @functools.cached_property
     def graph(self) -> Markup:
@@ -115,9 +127,36 @@ def _of_release(
         class_path = paths.class_page(release.fqn, version, each["name"])
         subclasses = release.subclasses.get(each["name"], ())
         inherited = release.inherited.get(each["name"], ())
+        members = {
+            "settable": _settable(each, inherited),
+            "others": [one for one in each["properties"] if one["usage"] not in _SETTABLE],
+            "inherited": [(name, link, _words(found)) for name, link, found in inherited],
+        }
         yield _rendered(
-            "class.html", class_path, shown=each, subclasses=subclasses, inherited=inherited, **own
+            "class.html", class_path, shown=each, subclasses=subclasses, **members, **own
         )
+
+
+def _settable(
+    shown: Mapping[str, Any], inherited: Sequence[tuple[str, str, Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
+    """Return the properties that a user sets, of a class and of its base classes.
+
+    The required properties come first. An inherited property has the name of its class, and the
+    path of the page about this class.
+    """
+    found = [{**one, "owner": "", "link": ""} for one in shown["properties"]]
+    for owner, link, members in inherited:
+        properties = (one for one in members.values() if isinstance(one, Mapping))
+        found += [{**one, "owner": owner, "link": link} for one in properties]
+    settable = [one for one in found if one["usage"] in _SETTABLE]
+    return sorted(settable, key=lambda one: not one["required"])
+
+
+def _words(members: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the members that a user does not set, each with a word about it."""
+    words = {key: one["usage"] if isinstance(one, Mapping) else one for key, one in members.items()}
+    return {key: word for key, word in words.items() if word not in _SETTABLE}
 
 
 def render_index(
@@ -140,16 +179,17 @@ def render_help(site: Site) -> tuple[str, str]:
 
 
 def _graph(release: Release, root: str) -> Markup:
-    """Draw the packages that require a release, and the plan for the release."""
+    """Draw the plan for a release, and the packages that use the release and require it."""
     own = f"{release.fqn} {release.version}"
     boxes: dict[str, Box] = {}
     lines: list[Line] = []
-    for each in release.dependents[:_MAX_DRAWN]:
+    drawn = [each for each in release.dependents if each.fqn in release.users]
+    for each in drawn[:_MAX_DRAWN]:
         link = f"{root}{paths.package(each.fqn)}"
         key = f"dependent {each.fqn}"
         boxes[key] = Box(each.fqn, [each.versions[0]], frozenset(), link)
         lines.append(Line(key, own, each.range, f"{each.fqn} requires {each.range}"))
-    more = len(release.dependents) - _MAX_DRAWN
+    more = len(drawn) - _MAX_DRAWN
     if more > 0:
         boxes["more"] = Box(f"{more} more packages")
         lines.append(Line("more", own, "", "more packages require it"))
@@ -164,7 +204,7 @@ def _graph(release: Release, root: str) -> Markup:
     for each in chosen:
         link = f"{root}{paths.release(each['fqn'], each['version'])}"
         is_double = versions[each["fqn"]] > 1
-        found = [each["version"], *(["one of several versions"] if is_double else [])]
+        found = [each["version"], *(["side by side"] if is_double else [])]
         form = frozenset({"double"} if is_double else ())
         boxes[f"{each['fqn']} {each['version']}"] = Box(each["fqn"], found, form, link)
     for each in release.plan["missing"]:

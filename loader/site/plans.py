@@ -6,6 +6,7 @@ A plan is made from the releases of the catalogue alone. An engine plans with pi
 objects of an environment, so its answer can differ.
 """
 
+import collections
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -80,6 +81,20 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
             for missing in found.unsatisfied
         ],
     }
+
+
+def users(catalog: Releases, newest: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
+    """Return which packages use which releases, by the plans for their newest releases.
+
+    :param newest: FQN -> the newest version of the package.
+    :returns: FQN and version of a release -> the sorted FQNs of the packages that use it, directly
+        or through others.
+    """
+    found = collections.defaultdict[tuple[str, str], list[str]](list)
+    for fqn in sorted(newest):
+        for each in make(catalog, fqn, newest[fqn])["chosen"]:
+            found[each["fqn"], each["version"]].append(fqn)
+    return dict(found)
 
 
 def _ranges(demands: Iterable[Demand]) -> Iterator[list[str]]:

@@ -21,11 +21,13 @@ class Dependent(NamedTuple):
 
     :ivar versions: its versions that do so, the newest first.
     :ivar range: the range in the newest of these versions.
+    :ivar others: the other versions of the required package in this range, the newest first.
     """
 
     fqn: str
     versions: Sequence[str]
     range: str
+    others: Sequence[str]
 
 
 class Subclass(NamedTuple):
@@ -39,13 +41,13 @@ class Inherited(NamedTuple):
     """The members that a class inherits from one of its base classes.
 
     :ivar fqn: the package of the base class, in the version ``version``.
-    :ivar members: ``property NAME`` or ``method NAME`` -> a word for users, such as ``required``.
+    :ivar members: the members, as in a summary.
     """
 
     name: str
     fqn: str
     version: str
-    members: Mapping[str, str]
+    members: Mapping[str, Any]
 
 
 class Relations:
@@ -89,7 +91,14 @@ class Relations:
                 if written is not None and VersionSpec.of(written).match(required)
             }
             if found:
-                yield Dependent(requirer, [*found], next(iter(found.values())))
+                spec = VersionSpec.of(next(iter(found.values())))
+                others = [str(each) for each in self._versions[fqn] if spec.match(each)]
+                others = [each for each in others if each != version]
+                yield Dependent(requirer, [*found], spec.text, others)
+
+    def requirers(self, fqn: str) -> Sequence[str]:
+        """Return the packages of which any version requires a package, in any range."""
+        return self._requirers.get(fqn, ())
 
     def owner(self, summary: Summary, fqn: str, class_name: str) -> tuple[str, str] | None:
         """Return the package and the version that define a class for a release.
@@ -131,7 +140,7 @@ class Relations:
                 found = self._packages[owner[0]][owner[1]]
                 members = found["members"].get(base, {})
                 yield Inherited(
-                    base, *owner, {key: kind for key, kind in members.items() if key not in seen}
+                    base, *owner, {key: each for key, each in members.items() if key not in seen}
                 )
                 seen.update(members)
                 waiting.append((found, owner[0], base))
@@ -164,10 +173,14 @@ def of_document(version: str, document: Mapping[str, Any]) -> Summary:
     return found | {"problems": document["problems"]} if "problems" in document else found
 
 
-def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the members of a class, each with a word for users."""
+def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a class, with what the pages of its subclasses show of them.
+
+    This is a property's declaration without its texts, or a word about a method.
+    """
     for one in each["properties"]:
-        yield f"property {one['name']}", "required" if one["required"] else one["usage"]
+        keys = ("name", "usage", "contract", "classes", "default", "required")
+        yield f"property {one['name']}", {key: one[key] for key in keys}
     for method in each["methods"]:
         yield f"method {method['name']}", "action" if method["public"] else ""
 

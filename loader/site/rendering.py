@@ -284,11 +284,15 @@ class _Rendering:
         }
         catalog = plans.Releases(summaries, yanked)
         found = Relations(summaries, newest)
+        users = plans.users(catalog, newest)
 
         def write(fqn: str) -> concurrent.futures.Future[str]:
             shown = [
                 _related(fqn, str(version), releases[fqn], summaries[fqn], found)
-                | {"plan": plans.make(catalog, fqn, str(version))}
+                | {
+                    "plan": plans.make(catalog, fqn, str(version)),
+                    "users": users.get((fqn, str(version)), []),
+                }
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
@@ -406,6 +410,7 @@ def _related(
         "download": entry.download,
         "links": links,
         "dependents": [[*each] for each in found.dependents(fqn, version)],
+        "requirers": [*found.requirers(fqn)],
         "inherited": {
             name: [
                 [each.name, paths.class_page(each.fqn, each.version, each.name), each.members]

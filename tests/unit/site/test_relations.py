@@ -38,10 +38,17 @@ def test_the_newest_version_is_by_number() -> None:
 
 def test_a_version_has_all_versions_of_the_packages_that_require_it() -> None:
     assert [*FOUND.dependents("org.db", "1.0.0")] == [
-        Dependent("org.shop", ["3.0.0"], "1"),
-        Dependent("org.wiki", ["1.10.0", "1.0.0"], ">=1"),
+        Dependent("org.shop", ["3.0.0"], "1", []),
+        Dependent("org.wiki", ["1.10.0", "1.0.0"], ">=1", ["2.0.0"]),
     ]
-    assert [*FOUND.dependents("org.db", "2.0.0")] == [Dependent("org.wiki", ["1.10.0"], ">=1")]
+    assert [*FOUND.dependents("org.db", "2.0.0")] == [
+        Dependent("org.wiki", ["1.10.0"], ">=1", ["1.0.0"])
+    ]
+
+
+def test_a_package_has_all_packages_that_require_any_version() -> None:
+    assert [*FOUND.requirers("org.db")] == ["org.shop", "org.wiki"]
+    assert [*FOUND.requirers("org.shop")] == []
 
 
 def test_a_class_is_looked_up_as_the_engine_does_it() -> None:

@@ -119,7 +119,8 @@ def test_a_page_shows_which_versions_fit_together_and_why(site: pathlib.Path) ->
         ("org.example.wiki", "1.1.0"),
     ]
     assert "2.0.0 excluded by &gt;=1.0,&lt;2 of org.example.wiki 1.1.0" in text
-    assert text.count("one of several versions") == 2
+    assert text.count(">side by side</text>") == 2
+    assert "Several versions of org.example.db are used side by side" in text
     # The core library is not among the packages.
     assert '<th scope="row">io.murano</th><td><span class="mark">missing</span>' in text
 
@@ -137,7 +138,43 @@ def test_a_class_shows_what_it_inherits(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "site" / paths.class_page("org.wiki", "latest", "org.wiki.Thing")
     text = page.read_text()
     assert "The class has no properties and methods of its own." in text
-    assert 'property size <span class="mark">required</span>' in text
+    assert re.search('<code>size</code> <span class="mark">required</span></th>', text)
+    assert "From" in text
+    owner = paths.class_page("org.db", "1.0.0", "org.db.Thing")
+    assert f'{owner}">Thing</a></td>' in text
+
+
+def test_a_page_says_what_happens_without_the_version(site: pathlib.Path) -> None:
+    def about(fqn: str, version: str) -> str:
+        text = (site / paths.release(fqn, version)).read_text()
+        return text.partition('<h2 id="dependents">')[2].partition("<h2")[0]
+
+    used = about("org.example.db", "1.3.0")
+    assert 'org.example.wiki</a> <span class="mark">uses it</span>' in used
+    assert "<td>could use 1.2.0</td>" in used
+    # The portal uses it through the wiki.
+    assert ">org.example.portal</a>, <a" in used
+    old = about("org.example.db", "1.2.0")
+    assert "<td>could use 1.3.0</td>" in old
+    assert "uses it" not in old
+    assert "The newest version of no package uses this version." in old
+    only = about("org.example.shop", "1.0.0")
+    assert "<strong>breaks</strong>: no other version is in the range" in only
+
+
+def test_a_picture_has_only_packages_that_use_the_version(site: pathlib.Path) -> None:
+    old = (site / paths.release("org.example.db", "1.2.0")).read_text()
+    assert "<title>org.example.wiki requires" not in old
+    new = (site / paths.release("org.example.db", "1.3.0")).read_text()
+    assert "<title>org.example.wiki requires" in new
+
+
+def test_a_package_page_says_in_words_what_changed(site: pathlib.Path) -> None:
+    text = (site / paths.package("org.example.db")).read_text()
+    assert "changes since 1.3.0 can break packages that use it." in text
+    assert "1 change since 1.2.0; no package that uses it breaks." in text
+    required = text.partition('<h2 id="dependents">')[2]
+    assert ">org.example.shop</a>, <a" in required
 
 
 def test_a_missing_package_is_shown_with_the_package_that_requires_it(
