@@ -50,19 +50,25 @@ class MuranoPackage(Protocol):
     requirements: Mapping[str, object]
 
     def find_class(self, name: str, search_requirements: bool = True) -> Any:
-        """Return a class that the package, or a package that it requires, defines."""
+        """Find a class of the package, or of the packages that it requires.
+
+        :param search_requirements: whether to search the required packages as well.
+        """
 
 
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
     """Loads packages for the engine, with the interface of Murano's loaders.
 
-    The engine passes ranges as objects of ``semantic_version.Spec``.
+    The engine passes each range of versions as a ``semantic_version.Spec``.
 
     :ivar warn: the function that is called with each warning for the environment's owner.
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano that calls ``loader``; ``cleanup`` closes ``loader``."""
+        """Make a loader with Murano's interface.
+
+        :param loader: this project's loader, which finds the packages; ``cleanup`` closes it.
+        """
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -73,6 +79,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def for_task(cls, execution_session: credentials.ExecutionSession) -> Self:
         """Make a loader for a task of the engine; no request is sent to a catalogue.
 
+        :param execution_session: the credentials of the task.
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
         scope = Scope(
@@ -84,11 +91,13 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
-        """Load the package that an object's header names.
+        """Load the package of an object in a model.
 
-        If no catalogue has the version in the header, ``PackageLoader.load_object_package`` may
-        load a version that is close to it.
+        If no catalogue has the version in the object's header, a version that is close to it may be
+        loaded, see ``PackageLoader.load_object_package``.
 
+        :param package_name: the FQN in the object's header.
+        :param version_spec: the range in the object's header.
         :raises NoPackageFound: if no version can be loaded.
         """
         spec = canonical_range(version_spec)
@@ -111,6 +120,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
         """Load the package that defines a class.
 
+        :param version_spec: the range that has to contain the version of the package.
         :raises NoPackageForClassFound: if no package in the range defines the class.
         """
         spec = canonical_range(version_spec)
@@ -133,11 +143,14 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def plan_model(self, model: Mapping[str, Any]) -> Mapping[str, Any]:
         """Choose the packages for all objects in a model together, before any object is loaded.
 
-        If the model's header requests other versions of pinned packages, the pins are moved.
+        The header of the root object may request other versions of pinned packages. In this case,
+        the pins are changed to these versions. If the model has no objects, the environment is
+        being deleted. Then pinned versions that no catalogue has are replaced.
 
-        :returns: the model to load. If pins were moved, its objects have the new versions.
-        :raises InvalidPins: if pins cannot be moved as the model's header requests.
-        :raises LoaderError: if the catalogues cannot be queried.
+        :returns: the model to load. If the header has requested other versions, the headers of the
+            objects have these versions.
+        :raises InvalidPins: if the pins cannot be changed to the requested versions.
+        :raises LoaderError: if a requested version is missing, or a catalogue cannot be queried.
         """
         moves: pin_moves.Moves = {}
         if model.get(constants.DM_OBJECTS):
@@ -154,7 +167,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return model
 
     def _replace_missing_pins(self) -> None:
-        """Replace pinned versions that no catalogue has, so that the environment can be deleted."""
+        """Replace pinned versions that no catalogue has, so that the environment can be deleted.
+
+        A missing version is replaced by an available version with the same major number. If there
+        is none, the pin is removed. The owner of the environment gets a warning. If no version of
+        the package is available, the pin does not change.
+        """
         pins = self._loader.pins
         for missing, available in self._loader.find_missing_pins().items():
             if available:
@@ -172,6 +190,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
         :param version_spec: the range of versions for the package that defines the class.
         :param package_name: the FQN of the package that defines the class.
+        :returns: the first subclasses by name, and whether there are more.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         return self._loader.subclasses(class_name, version_spec, package_name)
@@ -183,15 +202,16 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._loader.provide(package.name, package.version, package.classes, requirements)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
-        """Replace all pins.
+        """Replace all pins with those in a table, which Murano has read from the model.
 
         :param fixations: a mapping of FQNs to the pinned versions.
+        :raises InvalidPins: if the table is not valid.
         """
         self._loader.pins.load(fixations)
         self._imported = self._loader.pins.dump()
 
     def restore_fixation_table(self) -> None:
-        """Replace all pins by those that ``import_fixation_table`` has set."""
+        """Replace all pins with those that ``import_fixation_table`` has set."""
         self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
@@ -222,7 +242,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def _select_or_load(
         self, fqn: str, spec: VersionSpec, load: Callable[[], Package]
     ) -> MuranoPackage:
-        """Return the newest extension package in the range; if there is none, call ``load``."""
+        """Return the newest extension package in a range; if there is none, load a package.
+
+        :param fqn: the name of the package.
+        :param load: the function that loads a package from the catalogues.
+        :raises NoPackageFound: if ``load`` does not find a package.
+        """
         registered = self._select_registered(spec, lambda package: package.name == fqn)
         if registered is not None:
             return registered
@@ -243,7 +268,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a package is the core library ``io.murano``, and can be trusted."""
+        """Return whether a package is the core library ``io.murano``, and can be trusted.
+
+        Any project may publish a private package with this name. ``PackageLoader.is_core_library``
+        describes which packages can be trusted.
+        """
         return self._loader.is_core_library(package)
 
     def _engine_package(self, package: Package) -> "EnginePackage":
@@ -258,7 +287,7 @@ def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str 
     """Convert an error of the loader to an error of the engine.
 
     :param kind: the class of the engine's error.
-    :param error: the loader's error, whose message the engine's error gets.
+    :param error: the loader's error. Its message becomes the message of the engine's error.
     :param remedy: what the user can do, for the end of the message.
     """
     found = kind(error)
@@ -267,9 +296,10 @@ def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str 
 
 
 def _how_to_move(error: errors.NoSuchPackage) -> str:
-    """Return how to move the pin of a missing package, as the end of a message.
+    """Return the end of an error's message, which says how to change the pin of a missing version.
 
-    :returns: an empty string if the package is not pinned, or no other version is available.
+    :returns: an empty string if the missing version is not pinned, or no other version of the
+        package is available.
     """
     if error.pinned is None or not error.available:
         return ""
@@ -283,7 +313,10 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
     """The engine's package object for a package from this project's loader."""
 
     def __init__(self, loader: EnginePackageLoader, package: Package, release: Release) -> None:
-        """Make the object; the engine parses a class of the package when it needs the class."""
+        """Make the object. No class is parsed: the engine parses a class when it needs the class.
+
+        :param release: the release that the package was loaded from.
+        """
         self._release = release
         # This reference keeps the loader alive: the base class has only a weak one.
         requirer = PackageVersion(package.full_name, package.version)
@@ -307,10 +340,10 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:
-        """Return the values from the operator's file for a class.
+        """Return the values that the operator has written in a file for a class.
 
-        :returns: an empty dictionary if the package may not read them, see
-            ``class_configs.may_read``.
+        :returns: an empty dictionary if there is no file, or if the package may not read the file,
+            see ``class_configs.may_read``.
         """
         if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
@@ -325,9 +358,11 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
     def find_class(self, name: str, search_requirements: bool = True) -> Any:
         """Find a class of the package, or of the packages that it requires.
 
-        If the package requires an older version of itself, this method searches the older version
-        last, for classes that the newer version lacks (specification "Murano versioning", section
-        "Package requirements"). Murano 16 does not search the older version.
+        A package may require an older version of itself (specification "Murano versioning", section
+        "Package requirements"). Then this method searches the older version last, for classes that
+        the newer version lacks. Murano 16 does not search the older version.
+
+        :param search_requirements: whether to search the required packages as well.
         """
         class_cycles.check(self, name)
         try:
@@ -357,7 +392,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
 
 
 class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
-    """The engine's package object for the extension classes of one distribution."""
+    """The engine's package object for the extension classes of one Python distribution."""
 
     def __init__(self, loader: Any, package: ExtensionPackage) -> None:
         if isinstance(loader, EnginePackageLoader):
@@ -371,7 +406,10 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
 
 
 class PluginLoader:
-    """Loads the extension plug-ins, as Murano's plug-in loader does, but only once."""
+    """Loads the extension plug-ins once, and registers them in the package loader of each task.
+
+    It replaces Murano's plug-in loader, see ``patches.loader_choice``.
+    """
 
     @functools.cached_property
     def packages(self) -> list[ExtensionPackage]:
@@ -385,7 +423,11 @@ class PluginLoader:
 
 
 class _RequirementLoader:
-    """Loads the requirements of one package; Murano's package objects call it as their loader."""
+    """A loader for one package, which loads only the packages that this package requires.
+
+    Murano's package object calls ``load_package``, and does not pass itself. So this class adds the
+    package, and calls ``EnginePackageLoader.load_requirement``.
+    """
 
     def __init__(self, loader: EnginePackageLoader, requirer: PackageVersion) -> None:
         self._loader = loader

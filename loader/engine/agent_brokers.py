@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the RabbitMQ servers for Murano's agents, which only the operator can name.
+"""Check to which RabbitMQ servers the engine may connect, to reach Murano's agents.
 
 The engine sends messages to the agents in virtual machines through RabbitMQ. A region's
 ``getConfig`` returns the server and the credentials for it, and packages can define regions of
@@ -36,7 +36,7 @@ class AgentBroker:
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Make a broker from settings such as ``agentRabbitMq``; Murano's defaults fill the gaps.
+        """Make a broker from settings. A missing port or virtual host gets Murano's default.
 
         :param settings: the mapping ``agentRabbitMq`` of a region, or the group ``[rabbitmq]``.
         :raises ValueError: if the settings are not a mapping, or have no host or no valid port.
@@ -58,9 +58,9 @@ class AgentBroker:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments for Murano's client.
+        """Return the arguments for Murano's client of RabbitMQ, quoted for a URL.
 
-        The client puts the values into a URL as they are, so they are quoted here.
+        The client itself puts the arguments into a URL without quoting them.
         """
         host, quote = self.destination.host, urllib.parse.quote
         return {
@@ -75,13 +75,13 @@ class AgentBroker:
 
 
 def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the servers that the operator names.
+    """Yield the RabbitMQ servers that the operator has configured for the agents.
 
     These are the server in the options ``[rabbitmq]``, and the servers in the class configs of
     ``io.murano.Environment``. A class config is an operator's file with values for a class, see
     ``class_configs``.
 
-    :raises ValueError: if a file is not valid.
+    :raises ValueError: if a class config is not valid.
     """
     yield AgentBroker.of(conf.rabbitmq)
     for path in class_configs.find(conf.engine.class_configs, _ENVIRONMENT):
@@ -93,14 +93,14 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
-    """Return the RabbitMQ server that the engine may use if a package returns these settings.
+    """Return the RabbitMQ server for the settings that a package's region returns.
 
-    If the operator names a server with the same host, port, virtual host and credentials, the
-    operator's settings are used. If the operator only lists the host and port in
-    ``reachable_endpoints``, the package's settings are used.
+    If the operator has configured a server with the same host, port, virtual host and credentials,
+    this server is returned with the operator's TLS settings. If the operator only lists the host
+    and port in ``reachable_endpoints``, the server is returned with the package's settings.
 
-    :param settings: the package's ``agentRabbitMq``.
-    :raises ForbiddenDestination: if the operator neither names nor lists the server.
+    :param settings: the value of ``agentRabbitMq`` that the region returns.
+    :raises ForbiddenDestination: if the operator has neither configured nor listed the server.
     :raises ValueError: if the settings or the operator's files are not valid.
     """
     given = AgentBroker.of(settings)
@@ -117,9 +117,10 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
 
 
 def find_shared(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield a warning if agents use the same user or virtual host in RabbitMQ as Murano's services.
+    """Yield warnings if agents and Murano's services share a user or virtual host in RabbitMQ.
 
-    Virtual machines get the agents' password, and every package can read it.
+    Virtual machines get the agents' password, and every package can read it. If the engine does not
+    use agents, there is no warning.
 
     :raises ValueError: if a class config of environments is not valid.
     """
@@ -146,9 +147,16 @@ def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def _shared(broker: AgentBroker, service: AgentBroker) -> str:
-    """Return the user or virtual host that two brokers have in common; an empty string if none.
+    """Return the user or the virtual host that agents share with Murano's services.
 
-    A server may have several names, so the credentials are compared even if the hosts differ.
+    A server may have several host names. So two users with the same name are the same user if the
+    server is the same, or if the passwords are the same. Virtual hosts are the same if their names
+    and the servers are the same.
+
+    :param broker: the server of the agents.
+    :param service: the server of Murano's services.
+    :returns: a description for a warning, such as ``user murano``; an empty string if nothing is
+        shared.
     """
     is_same_host = broker.destination == service.destination
     if broker.login == service.login and (is_same_host or broker.password == service.password):

@@ -28,6 +28,7 @@ def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool
     to a project that owns the name. If it is not reserved, the package has to be public.
 
     :param release: the release of the package that declares the class.
+    :param reserved: the names that the operator has reserved for projects.
     """
     if eligibility.is_from_operator(release):
         return True
@@ -38,7 +39,10 @@ def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool
 
 
 def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
-    """Yield the paths of the files for a class, whichever version they are for."""
+    """Yield the paths of all files for a class. A file's name may contain any version.
+
+    :param directory: the operator's directory; if it is missing, nothing is yielded.
+    """
     pattern = re.compile(rf"{re.escape(class_name)}(-[0-9.]+)?\.(json|yaml)")
     folder = pathlib.Path(directory)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Report classes that extend themselves, directly or through other classes.
+"""Report classes that need themselves, directly or through other classes.
 
-For such a class, Murano 16 reports that it is not found; this module reports the cycle. If a
-package defines a class, the whole package uses its own class under this name. So a class cannot
-extend an older version of itself.
+A class needs the classes in its ``Extends``, ``Import`` and ``Meta``. If a class needs itself,
+Murano 16 reports that the class was not found. This module reports the cycle instead. A class
+cannot extend an older version of itself: in a package that defines a class, the name of the class
+always means the package's own class.
 """
 
 import contextlib
@@ -24,8 +25,8 @@ _defined: contextvars.ContextVar[_Path] = contextvars.ContextVar("defined", defa
 def defining(package: Any, name: str) -> Iterator[None]:
     """Record that a class is being defined while the block runs.
 
-    In the block, the engine finds the classes that this class needs, and calls ``check`` for each
-    of them.
+    In the block, the engine finds the classes that the class needs, and calls ``check`` for each of
+    them.
     """
     token = _defined.set((*_defined.get(), (package, name)))
     try:
@@ -35,10 +36,12 @@ def defining(package: Any, name: str) -> Iterator[None]:
 
 
 def check(package: Any, name: str) -> None:
-    """Check that a class is not needed for its own definition.
+    """Check that the engine is not already defining a class that another class needs.
 
-    :raises InvalidInheritanceError: if the class is being defined already; the message has the
-        names in the cycle.
+    If the engine is already defining the class, the class needs itself.
+
+    :raises InvalidInheritanceError: if the class needs itself; the message has the names of all
+        classes in the cycle.
     """
     path = _defined.get()
     if (package, name) not in path:

@@ -2,9 +2,10 @@
 
 """Find the wrong part of a class file, its line, and the reason.
 
-Murano 16 reports neither the part nor the reason: for ``{$a: 1, $b: 2}`` in a method's body, its
-report is ``None``. Here, an error gets a ``Trace`` with the keys that lead to the wrong part of the
-class. The file is then parsed again, and the keys are looked up in it to find the line.
+Murano 16 reports neither the part nor the reason: for ``{$a: 1, $b: 2}`` in a method's body, the
+message of its error is ``None``. Here, an error gets a ``Trace`` with the keys that lead to the
+wrong part of the class. The file is then parsed again, and the keys are looked up in it to find the
+line.
 """
 
 import dataclasses
@@ -31,12 +32,13 @@ _BARE = (AttributeError, IndexError, KeyError, TypeError)
 
 @dataclasses.dataclass
 class Trace:
-    """The parts of a class that contain an error, from the outermost to the innermost.
+    """The place of an error in a class: the keys and the statements that contain it.
 
     :ivar document: the line where the class begins in its file; 0 if unknown.
     :ivar namespaces: Murano's resolver of the names in the class.
-    :ivar keys: the keys of the parts, such as ``Properties`` and ``size``.
-    :ivar statements: the statement with the error, and the blocks around it.
+    :ivar keys: the keys that contain the error, such as ``Properties`` and ``size``, the outermost
+        first.
+    :ivar statements: the statement with the error, and then the blocks around it.
     """
 
     document: int = 0
@@ -46,7 +48,7 @@ class Trace:
 
     @classmethod
     def of(cls, error: Exception) -> "Trace":
-        """Return the trace of an error; the first call adds an empty trace to the error."""
+        """Return the trace of an error. If the error has none, add an empty trace to the error."""
         found: Trace = error.__dict__.setdefault("_trace", cls())
         return found
 
@@ -54,13 +56,18 @@ class Trace:
         """Record the class that contains the error.
 
         :param data: the class as Murano's parser returns it.
+        :param namespaces: Murano's resolver of the names in the class.
         """
         position = getattr(data, "source_file_position", None)
         self.document = position.start_line if position else 0
         self.namespaces = namespaces
 
     def enter(self, *keys: str) -> None:
-        """Record the keys of a part; this part contains all parts that were recorded before."""
+        """Put the keys of a part in front of the recorded keys.
+
+        An error passes the innermost part first. So each part contains the parts that were recorded
+        before.
+        """
         self.keys[:0] = keys
 
 
@@ -102,6 +109,7 @@ def check_contract(spec: object) -> None:
 class _Fault:
     """The wrong part of a class file.
 
+    :ivar line: the line of the part; 0 if unknown.
     :ivar label: the keys that lead to the part, joined by dots.
     :ivar reason: what is wrong; empty if the error's own message says it.
     """
@@ -138,7 +146,8 @@ def explain(code: str | bytes, error: Exception) -> str:
 def reason(error: Exception) -> str:
     """Return the message of an error; return its type if the message is empty.
 
-    For errors of Python such as ``KeyError``, the type is put in front of the message.
+    For errors of Python such as ``KeyError``, the type is put in front of the message, unless the
+    message is about the prefix of a namespace.
     """
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, _BARE) and "prefix" not in text:
@@ -147,7 +156,10 @@ def reason(error: Exception) -> str:
 
 
 def _tagged(nodes: list[yaml.Node], _: Exception) -> _Fault:
-    """Find the expression with the tag ``!yaql`` that cannot be parsed."""
+    """Find the expression with the tag ``!yaql`` that cannot be parsed.
+
+    :returns: a fault without a line if all these expressions can be parsed.
+    """
     scalars = itertools.chain.from_iterable(map(_scalars, nodes))
     tagged = (node for node in scalars if node.tag == safe_yaml.YAQL)
     wrong = ((line_of(node), _not_yaql(node.value)) for node in tagged)
@@ -167,7 +179,12 @@ def _find(nodes: list[yaml.Node], error: Exception) -> _Fault:
 
 
 def _descend(documents: list[yaml.Node], trace: Trace, message: str) -> _Fault:
-    """Follow the keys of a trace through the file, and find the fault where they end."""
+    """Follow the keys of a trace into the file, and return the fault where they end.
+
+    :param documents: the YAML documents of the class.
+    :param message: the message of the error. If it mentions a key in the part where the keys of the
+        trace end, the fault has the line of the mentioned key.
+    """
     node, line = documents[0], trace.document
     labels = []
     for key in trace.keys:
@@ -212,6 +229,7 @@ def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Faul
 
     :param namespaces: the resolver of the names; None if the namespaces or the class's own name are
         wrong.
+    :returns: None if none of the names has caused the error.
     """
     names = namespaces or namespace_resolver.NamespaceResolver(None)
     for key in ("Extends", "Import") if namespaces else ("Name",):
@@ -311,7 +329,10 @@ def _items(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _child(node: yaml.Node, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Find a key in a mapping, or in a list of mappings, and return its key and value nodes."""
+    """Find a key in a mapping, or in a list of mappings.
+
+    :returns: the node of the key and the node of its value; None if the key is missing.
+    """
     pairs = (pair for part in _items(node) for pair in _pairs(part))
     return next((pair for pair in pairs if pair[0].value == key), None)
 

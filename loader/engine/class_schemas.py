@@ -4,7 +4,7 @@
 
 The contracts of classes are code of their package, so a child process of ``loader.site.schemas``
 calls ``make``. The child has no configuration, no environment variables and no token. It reads the
-package, and the packages that fit together with it, from files on this host.
+package and its requirements from files on this host.
 """
 
 import json
@@ -37,10 +37,11 @@ _CLASS = ""
 def make(file: IO[bytes], fqn: str, version: str) -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each class of a package. A child process calls this function.
 
-    The child's working directory must be empty; it gets the cache of the loader.
+    The child's working directory must be empty; the loader makes its cache there.
 
-    :param file: a file that contains a JSON list with the paths of the package, and of all packages
-        that fit together with it. Each is an archive or a directory.
+    :param file: a file with a JSON list of paths. These are the path of the package, and the paths
+        of the packages that were chosen for its requirements. Each is an archive or a directory.
+    :param fqn: the name of the package.
     :returns: class -> ``{"schema": SCHEMA}``, or ``{"problem": TEXT}`` if no schema can be made.
     """
     oslo_messaging.get_rpc_transport(config.CONF, _NO_QUEUE)
@@ -54,9 +55,12 @@ def make(file: IO[bytes], fqn: str, version: str) -> dict[str, dict[str, Any]]:
 
 
 def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator[DirectoryCatalog]:
-    """Yield catalogues that have the packages at some paths, and no others.
+    """Yield catalogues that have only the packages at the given paths.
 
-    :param archives: a new directory for links to archives, whose own directory may have others.
+    An unpacked package is a catalogue of its own. The directory of an archive may have other
+    archives. So all archives are linked into a new directory, which is a catalogue, too.
+
+    :param archives: the path of the new directory.
     """
     archives.mkdir()
     for number, path in enumerate(paths):
@@ -68,7 +72,7 @@ def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator
 
 
 def _link(path: pathlib.Path, new: pathlib.Path) -> None:
-    """Link a file, or copy it if it is on another file system."""
+    """Make a hard link to a file; if this fails, copy the file."""
     try:
         new.hardlink_to(path)
     except OSError:

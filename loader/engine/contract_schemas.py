@@ -25,6 +25,7 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
     :param contract: the contract of a property or an argument, or a part of such a contract.
     :param context: the YAQL context, which resolves names as the declaring class does.
     :param runtime_version: the version of MuranoPL in which the package is written.
+    :returns: the schema; it is empty if the contract accepts everything, or cannot be translated.
     :raises InvalidClass: if an expression of the contract is not valid.
     """
     if isinstance(contract, dsl_types.YaqlExpression):
@@ -41,8 +42,8 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
     """Return whether a contract accepts a missing value.
 
-    A missing value counts as null for a contract that is an expression. It counts as empty for an
-    array or a dictionary.
+    A missing value counts as null for a contract that is an expression or a constant. It counts as
+    empty for an array or a dictionary.
 
     :param schema: the translated contract.
     """
@@ -102,10 +103,10 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
 
 
 def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return a pattern that matches the accepted keys of a dictionary; None if all are accepted.
+    """Return a regular expression for the keys that a dictionary accepts; None if it accepts all.
 
     :param key: the schema of the keys.
-    :param names: the keys that have contracts of their own; the pattern does not match them.
+    :param names: the keys that have contracts of their own; the expression does not match them.
     """
     patterns = list(_patterns(key))
     if not patterns:
@@ -118,7 +119,10 @@ def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the patterns that a key has to match, one for each keyword in the schema of the key."""
+    """Yield the regular expressions that a key has to match; a key has to match all of them.
+
+    :param key: the schema of the key.
+    """
     if "integer" in key.get("type", ()):
         yield "^-?[0-9]+$"
     if "pattern" in key:
@@ -132,7 +136,10 @@ def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _array(contract: Sequence[Any], *rest: Any) -> dict[str, Any]:
-    """Translate an array; the one or two integers at its end are bounds of its length."""
+    """Translate the contract of an array.
+
+    The contract may end with one or two integers: the smallest and the largest length.
+    """
     bounds = 0
     while bounds < min(2, len(contract)) and isinstance(contract[-1 - bounds], int):
         bounds += 1

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make the credentials of a task: the user's own token, or else a token that Murano requests."""
+"""Make the credentials of a task: the user's own token, or else a token that Murano requests.
+
+A task uses the token with which the user started it, as long as Keystone accepts this token.
+"""
 
 import contextlib
 from typing import Protocol
@@ -17,7 +20,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """A task's credentials: the attributes of Murano's ``ExecutionSession`` that we use."""
+    """The credentials of a task, as Murano's class ``ExecutionSession`` has them."""
 
     token: str
     project_id: str
@@ -25,17 +28,19 @@ class ExecutionSession(Protocol):
 
 
 class TaskToken(identity.BaseIdentityPlugin):
-    """The token with which the user started the task.
+    """A plug-in of keystoneauth, which uses the token with which the user started the task.
 
-    Murano requests another token for each client, with the trust or with the task's token. Keystone
-    hashes a password for each such request, which takes longer than to look up the task's token. So
-    this plug-in uses the task's token. It lets Murano request another token only if Keystone
-    refuses the task's token, or if that token expires or belongs to another project.
+    Without it, Murano requests another token for each client, with the trust or with the task's
+    token. For each such request, Keystone hashes a password, which takes longer than to look up the
+    task's token. With this plug-in, Murano requests another token only if Keystone refuses the
+    task's token, or if the task's token has expired or belongs to another project.
     """
 
     def __init__(self, token: str, project_id: str, renewing: identity.BaseIdentityPlugin) -> None:
         """Make the plug-in; no request is sent.
 
+        :param token: the task's token.
+        :param project_id: the project of the task.
         :param renewing: the credentials with which Murano requests another token.
         """
         super().__init__(renewing.auth_url)
@@ -44,10 +49,11 @@ class TaskToken(identity.BaseIdentityPlugin):
         self._renewing = renewing
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return the task's token with its catalogue of services.
+        """Return a token with its catalogue of services: the task's token, or another one.
 
-        keystoneauth calls this method again when the token expires or is refused. In this case, or
-        if the task's token cannot be used, Murano requests another token.
+        The first call returns the task's token, if Keystone accepts it and it belongs to the task's
+        project. Otherwise, and in each later call, Murano requests another token. keystoneauth
+        calls this method again when the token has expired or was refused.
         """
         token, self._token = self._token, None
         if token is not None:
@@ -58,7 +64,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         return self._renewing.get_auth_ref(session)
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return the elements of the credentials' key in keystoneauth's cache."""
+        """Return the values that identify these credentials in keystoneauth's cache."""
         return self._renewing.get_cache_id_elements()
 
     def _described(self, token: str, session: ksa_session.Session) -> access.AccessInfo:
@@ -105,7 +111,7 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         return found
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return the elements of the trust's key in keystoneauth's cache."""
+        """Return the values that identify these credentials in keystoneauth's cache."""
         return self._trust.get_cache_id_elements()
 
 
@@ -113,7 +119,7 @@ def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
     """Return a session for the task's project.
 
     :returns: a session with the TLS options in ``[murano_auth]``; without Keystone, a session
-        without TLS options. A catalogue that has TLS options makes another session.
+        without TLS options. A catalogue with TLS options of its own uses another session.
     :raises CatalogError: if an option of ``[murano_auth]`` is invalid.
     """
     if CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri:

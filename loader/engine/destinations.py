@@ -2,8 +2,8 @@
 
 """Check the hosts and ports to which the engine connects for a package.
 
-They are checked when the engine connects. A host name is compared with the allowed names as it is
-written; it is not looked up in DNS.
+Each is checked when the engine connects to it. A host name is compared with the allowed names as it
+is written; it is not looked up in DNS.
 """
 
 import dataclasses
@@ -99,7 +99,10 @@ class CheckedAdapter(adapters.BaseAdapter):
 
 
 def restrict(session: requests.Session, allowed: Callable[[], Collection[Destination]]) -> None:
-    """Let a session of ``requests`` connect to the allowed destinations only."""
+    """Let a session of ``requests`` connect to the allowed destinations only.
+
+    :param allowed: a function that returns the allowed destinations; called for each request.
+    """
     for prefix, inner in list(session.adapters.items()):
         session.mount(prefix, CheckedAdapter(inner, allowed))
 
@@ -107,9 +110,10 @@ def restrict(session: requests.Session, allowed: Callable[[], Collection[Destina
 def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
     """Return the destinations to which HTTP clients may connect.
 
-    These are the endpoints in the options and in the token's catalogue of services.
+    These are the endpoints in the options, Keystone's endpoint, and the endpoints in the catalogue
+    of services that the token contains.
 
-    :param auth: the credentials; before they have a token, they add only Keystone's endpoint.
+    :param auth: the credentials; before they have a token, there is no catalogue of services.
     """
     found = reachable_endpoints(conf)
     for group, option in _URLS:

@@ -50,7 +50,7 @@ _CALL_ERRORS = (
 
 
 class InvalidClass(GlareMuranoError):
-    """A class of a package cannot be used; the message begins with the place."""
+    """A class of a package cannot be used; the message begins with the package, file and line."""
 
 
 class ClassFile(str):
@@ -62,7 +62,7 @@ class ClassFile(str):
 
     @classmethod
     def of(cls, package: Package, path: str) -> Self:
-        """Return the name for a file.
+        """Return the name of a class file for messages.
 
         :param path: the path, absolute or relative to the package.
         """
@@ -99,6 +99,8 @@ def place_in_contract(function: Callable[..., Any], position: int) -> Callable[.
     """Wrap a function that evaluates contracts, so that its errors name the line of the contract.
 
     :param position: which argument of the function is the contract or its expression, from 0.
+    :returns: a function that raises ``InvalidClass`` if the contract itself is wrong. An error
+        about the value keeps its type, and the line is put in front of its message.
     """
 
     @functools.wraps(function)
@@ -132,13 +134,14 @@ def name_place(error: Exception) -> None:
 
 
 def in_frame(frame: FrameType | None) -> str:
-    """Return the line of a package that a Python frame, or one of its callers, evaluates.
+    """Return which line of a package runs in a Python frame, or in the frames that called it.
 
     The innermost line outside the core library is returned. If there is none, the innermost line of
     the core library is returned.
 
-    :returns: a string such as ``org.example.App 1.2.0: Classes/App.yaml:7: class
-        org.example.App:``; an empty string if no package is evaluated.
+    :returns: a string such as
+        ``org.example.App 1.2.0: Classes/App.yaml:7: class org.example.App:``; an empty string if no
+        line of a package runs.
     """
     innermost = ""
     for place in _places(frame):
@@ -149,7 +152,7 @@ def in_frame(frame: FrameType | None) -> str:
 
 
 def _places(frame: FrameType | None) -> Iterator[str]:
-    """Yield the lines of classes that a frame and its callers evaluate, the innermost first."""
+    """Yield the lines of classes that run in a frame and its callers, the innermost first."""
     place = ""
     while frame is not None:
         if (context := _context(frame)) is not None:
@@ -186,7 +189,10 @@ def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
 
 
 def path_in_trace(path: str) -> str:
-    """Return how a stack trace shows a path: the name of a class file, or the absolute path."""
+    """Return a path as a stack trace shows it.
+
+    The name of a class file is returned unchanged. Any other path is returned as an absolute path.
+    """
     return path if isinstance(path, ClassFile) else str(pathlib.Path(path).absolute())
 
 

@@ -46,8 +46,9 @@ class ExtensionPackage:
 def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPackage]:
     """Import the installed extension plug-ins, and return their packages.
 
-    Plug-ins that cannot be imported, classes with invalid names, and classes that two distributions
-    define are left out. A warning is logged for each.
+    A class is left out if it cannot be imported, if its name is invalid, or if two distributions
+    define it. A distribution is left out if its version or its requirements are invalid. A warning
+    is logged for each of them.
 
     :param enabled: the distributions whose plug-ins may be used; None means all.
     """
@@ -102,7 +103,8 @@ def to_semver(python_version: str) -> Version:
 def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
     """Import a class, and call its ``init_plugin`` as Murano does.
 
-    :returns: None if the import or the call fails; then a warning is logged.
+    :returns: None if the name is invalid, or the import or the call fails; then a warning is
+        logged.
     """
     try:
         check_fqn(entry_point.name)
@@ -119,7 +121,7 @@ def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
 
 
 def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:
-    """Return the range of each required package, which combines the ranges of all classes."""
+    """Return the packages that the classes require, each with one range that fits all classes."""
     ranges: dict[str, dict[str, None]] = collections.defaultdict(dict)
     for python_class in classes:
         for fqn, written in getattr(python_class, "murano_requirements", {}).items():

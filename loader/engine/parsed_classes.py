@@ -53,7 +53,7 @@ class ParsedClasses:
         return len(self._kept)
 
     def parse(self, code: str | bytes, file: ClassFile, runtime_version: Version) -> Any:
-        """Return the documents in a class file, as Murano's parser returns them.
+        """Return the YAML documents in a class file, from the cache or from Murano's parser.
 
         Each call returns new mappings and lists, since Murano changes some of them. Expressions are
         shared between calls, since nothing changes them.

@@ -59,8 +59,8 @@ class OtherDeclaration(Exception):
 def check(conf: cfg.ConfigOpts) -> None:
     """Check that the exchange and the queue have the engine's options, if they exist.
 
-    If the queue is missing or not durable, this is logged. If RabbitMQ is down, the options cannot
-    be compared, and a warning is logged.
+    If the queue is missing or not durable, this is logged. If RabbitMQ is down, or oslo.messaging
+    uses another message broker, the options cannot be compared, and a warning is logged.
 
     :raises OtherDeclaration: if the exchange or the queue was declared with other options.
     """
@@ -79,6 +79,8 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 def declare(conf: cfg.ConfigOpts) -> None:
     """Declare the exchange and the queue as murano-api does, with the engine's options.
+
+    If oslo.messaging uses another message broker than RabbitMQ, nothing is declared.
 
     :raises OtherDeclaration: if the exchange or the queue was declared with other options before.
     """
@@ -158,7 +160,10 @@ def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
 
 @contextlib.contextmanager
 def _naming_options() -> Iterator[None]:
-    """If RabbitMQ refuses a declaration in the block, raise an error that names the option."""
+    """If RabbitMQ refuses a declaration in the block, raise an error that names the option.
+
+    :raises OtherDeclaration: if the declaration differs from an existing one.
+    """
     try:
         yield
     except amqp_exceptions.PreconditionFailed as error:

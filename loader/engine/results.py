@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send the results of tasks to murano-api, and keep each result until a queue has it."""
+"""Send the results of tasks to murano-api.
+
+RabbitMQ drops a message if no queue takes it. So each result is sent again until a queue has it.
+"""
 
 import itertools
 import logging
@@ -53,7 +56,7 @@ class ResultSender:
             self._unsent.remove(environment_id)
 
     def report_unsent(self) -> None:
-        """Log each result that no queue has; this is called when the process ends."""
+        """Log an error for each result that no queue has; called when the process ends."""
         for environment_id in self._unsent:
             LOG.error(
                 "The result for environment %s is lost: RabbitMQ did not take it before the "
@@ -65,10 +68,11 @@ class ResultSender:
 
 
 def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
-    """Wait for the next attempt; if the engine is stopping, declare the queue instead.
+    """Wait before the next attempt to send a result.
 
-    While the engine runs, a result is safer in the engine's memory than in a queue that the engine
-    declares: RabbitMQ may lose this queue when it restarts.
+    If the engine is stopping, declare the queue instead, and wait only if this fails. Before that,
+    a result is safer in the engine's memory than in a queue that the engine declares: RabbitMQ may
+    lose this queue when it restarts.
 
     :param error: why the last attempt failed, for the log.
     """

@@ -31,7 +31,8 @@ class InvalidConfiguration(Exception):
 def main() -> int:
     """Check the configuration, and run the engine's service.
 
-    :returns: the exit code: 1 if Murano is not installed or an option is invalid, else 0.
+    :returns: the exit code: 1 if Murano is not installed, an option is invalid, or RabbitMQ has the
+        queue for results with other options; else 0.
     """
     try:
         # This import comes first. It makes eventlet patch the standard library, and all modules
@@ -59,12 +60,12 @@ def main() -> int:
 
 
 def check(conf: "cfg.ConfigOpts") -> None:
-    """Check the configuration: make a loader as a task does, and import the enabled plug-ins.
+    """Run the checks of ``start_checks``, and log what they find.
 
-    The names of the catalogues and all warnings are logged. No request is sent, so the engine
-    starts even if a service is down.
+    Among others, the checks make a loader as a task does, and import the enabled plug-ins. No
+    request is sent, so the engine starts even if a service is down.
 
-    :raises InvalidConfiguration: if an option would make every task fail.
+    :raises InvalidConfiguration: if a check finds an error.
     """
     from loader.engine import shutdown, start_checks
 

@@ -3,9 +3,9 @@
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
 Without this module, a stop ends running tasks, and their results are lost. A single process of
-oslo.service ends them at SIGINT or a second SIGTERM, and worker processes end them at any of these
-signals. Murano's ``EngineService.stop`` does not wait for tasks either. This module changes what
-the launchers of oslo.service and Murano's service do.
+oslo.service ends running tasks at SIGINT or a second SIGTERM. Worker processes end them at the
+first signal of either kind. Murano's ``EngineService.stop`` does not wait for tasks either. This
+module changes what the launchers of oslo.service and Murano's service do.
 
 A package may block the process when a signal arrives. So the signal's handler itself starts the
 kernel's alarm, which ends the process in any case. The rest is done by green threads, after the
@@ -68,7 +68,7 @@ def freeze_startup() -> None:
 
 
 def longest_stop(conf: cfg.ConfigOpts) -> int:
-    """Return the seconds that a stop may take; after them, SIGALRM ends the process."""
+    """Return how many seconds a stop may take. After this time, SIGALRM ends the process."""
     seconds: float = conf.engine.graceful_stop_seconds
     return math.ceil(seconds) + _REPORT_SECONDS + _EXIT_SECONDS
 
@@ -134,8 +134,8 @@ def start_alarm_with_signals(seconds: int) -> None:
     """Let each signal that stops the service also start the kernel's alarm.
 
     The alarm ends the process in any case. The handlers of oslo.service only create a green thread,
-    which does not run while a package blocks the process. But Python calls the signal's handler
-    itself between two bytecodes of the main thread, whichever green thread runs.
+    which does not run while a package blocks the process. But the signal's handler itself runs,
+    since Python calls it between two bytecodes of the main thread, whichever green thread runs.
 
     :param seconds: how long the process may take to end.
     """

@@ -31,7 +31,10 @@ _API_SECONDS = 15
 
 
 def upgrade_checks(conf: cfg.ConfigOpts) -> Mapping[str, Check]:
-    """Return the checks by their titles; checks whose errors make others fail come first."""
+    """Return the checks by their titles, in the order in which they have to run.
+
+    An error that one check finds may make later checks fail.
+    """
     options.register(conf, config.SERVICE_OPTIONS)
     return {
         title: functools.partial(_caught, find, conf)
@@ -59,7 +62,7 @@ def _caught(
 
 
 def _find_old_yaql(_: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find a version of YAQL before 3, whose own function ``format`` is not safe."""
+    """Yield an error if YAQL is older than version 3: its function ``format`` is not safe."""
     if hasattr(strings, "format_"):
         yield Finding(
             f"yaql {importlib.metadata.version('yaql')}: its function format returns every secret "
@@ -94,7 +97,7 @@ def _find_limits(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_changed_source(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find a value of ``[engine] packages_service`` with which Murano's own services fail.
+    """Yield an error if ``[engine] packages_service`` is set so that Murano's services fail.
 
     With any value but the default, murano-cfapi, and murano-api without the filter
     ``murano-packages``, send requests that no released Glare answers.
@@ -120,7 +123,10 @@ def _find_invalid_names(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Find enabled distributions that have no plug-ins, or whose extensions cannot be loaded."""
+    """Yield an error for each enabled distribution without usable plug-ins.
+
+    Either it has no plug-ins, or none of its extensions can be loaded.
+    """
     if not _is_ours(conf):
         return
     loaded = {package.name for package in engine.get_plugin_loader().packages}
@@ -143,7 +149,7 @@ def _find_missing_plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _find_invalid_catalogues(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """Make a loader as a task does; ``_caught`` reports the errors that occur."""
+    """Make a loader as a task does. If this fails, ``_caught`` yields the error."""
     if not _is_ours(conf):
         return
     with config.open_cache(conf) as cache, cache.staging_directory():
@@ -154,11 +160,11 @@ def _find_invalid_catalogues(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _is_ours(conf: cfg.ConfigOpts) -> bool:
-    """Return whether the engine loads packages by this project's loader."""
+    """Return whether the engine loads packages with this project's loader."""
     return bool(conf.engine.package_loader != config.MURANO)
 
 
 def _scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return a scope like that of a task, with a token that is never sent."""
+    """Return a session, a project and a region, as a task has them. The token is never sent."""
     auth = token_endpoint.Token(conf.glare.url, token="")
     return Scope(session.Session(auth), "project", conf.home_region)

@@ -10,8 +10,8 @@ _COMMAND = "murano-glare-status"
 def main() -> int:
     """Run ``upgrade check``.
 
-    :returns: the exit code: 0 if all is well; 1 after a warning, or if Murano is not installed; 2
-        if the engine would not start.
+    :returns: the exit code: 0 if no check finds a problem; 1 after a warning, or if Murano is not
+        installed; 2 if the engine would not start.
     """
     try:
         # This import comes first, as in ``loader.engine.service``.

@@ -20,7 +20,7 @@ class SecretsDisabled(Exception):
 
 
 class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
-    """A client of Barbican that uses a given session; castellan's own client makes a new one."""
+    """A client of Barbican that uses a given session; castellan's client makes a new session."""
 
     def _get_barbican_client(self, context: Any) -> Any:
         context.verify = self._verify
@@ -49,7 +49,8 @@ def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
 def manager(conf: cfg.ConfigOpts) -> TaskSecrets:
     """Return a client of Barbican.
 
-    castellan's other key managers read secrets with the engine's credentials, so they are refused.
+    castellan can use other key managers. They read secrets with the engine's credentials, so they
+    are refused.
 
     :raises SecretsDisabled: if the operator has chosen another key manager.
     """

@@ -55,7 +55,7 @@ class TaskUsage:
         """Reserve green threads while the block runs.
 
         :param wanted: how many green threads the block could use.
-        :returns: how many green threads the block may run at a time.
+        :returns: how many green threads the block may run at a time; perhaps fewer than wanted.
         :raises LimitExceeded: if the task may start no more green threads.
         """
         limit = cfg.CONF.engine.max_green_threads
@@ -103,7 +103,10 @@ _usages: "weakref.WeakKeyDictionary[Any, TaskUsage]" = weakref.WeakKeyDictionary
 
 
 def current() -> TaskUsage:
-    """Return the usage of the task to which the current green thread belongs."""
+    """Return the usage of the task to which the current green thread belongs.
+
+    Without a task, a new object is returned.
+    """
     executor = helpers.get_executor()
     # Without a task, as in tests of a single class, each call returns a new object.
     return TaskUsage() if executor is None else _usages.setdefault(executor, TaskUsage())
@@ -112,7 +115,7 @@ def current() -> TaskUsage:
 def check_frames() -> None:
     """Refuse a call if calls are nested too deep.
 
-    Enough of Python's frames are left to report the error.
+    A call is refused while enough of Python's frames are left to report the error.
 
     :raises LimitExceeded: if more than ``_MAX_FRAMES`` frames are used.
     """
@@ -139,9 +142,9 @@ def check_iterations(count: int) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse to save a model that is too large.
+    """Check that a model is not too large to be saved.
 
-    :raises LimitExceeded: if the model is too large.
+    :raises LimitExceeded: if the model has more than ``MAX_MODEL`` bytes.
     """
     size, rest = 0, [model]
     while rest:
@@ -180,7 +183,10 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log, in which no line but the first looks like a log entry."""
+    """Return a message for the log, with a mark before each line but the first.
+
+    Without the mark, a package could write lines that look like entries of the log.
+    """
     return "\n| ".join(shorten(value).splitlines())
 
 
@@ -192,14 +198,15 @@ def select(
 ) -> Iterable[Any]:
     """Run a function for all elements, in green threads of the task.
 
-    If one green thread exceeds a limit, all of them end at once. Otherwise, the others could wait
-    for a long time.
+    If one green thread exceeds a limit of ``task_usage`` or ``yaql_quota``, all of them end at
+    once. The others could otherwise run for a long time.
 
     :param parallel_select: Murano's function that runs green threads.
     :param limit: how many green threads may run at a time.
     :returns: the results, in the order of the elements.
-    :raises ValueError: if the limit allows no green thread.
-    :raises LimitExceeded: if the task may start no more green threads.
+    :raises ValueError: if ``limit`` is less than 1.
+    :raises LimitExceeded: if the task may start no more green threads, or a green thread exceeds a
+        limit.
     """
     if limit < 1:
         raise ValueError(f"Limit = {limit}: at least one green thread is needed")
@@ -225,7 +232,7 @@ class _Block:
         self._exceeded: Exception | None = None
 
     def run(self, element: Any) -> Any:
-        """Call the function with an element of the list, in the current green thread.
+        """Call the function with an element, in the current green thread.
 
         :raises LimitExceeded: if another green thread of the same call of ``select`` has exceeded a
             limit.
@@ -243,7 +250,7 @@ class _Block:
             self._threads.discard(thread)
 
     def stop_at_limit(self, error: Exception) -> None:
-        """End the other green threads of the call if the error says that a limit was exceeded."""
+        """If an error says that a limit was exceeded, end the other green threads of the call."""
         if _is_limit(error):
             self._exceeded = error
             for thread in self._threads - {eventlet.getcurrent()}:

@@ -63,6 +63,7 @@ class TaskLimitExceeded(GlareMuranoError):
         """Return the error for a task that has computed too long without a pause.
 
         :param place: the place in the package's code, see ``error_places.in_frame``.
+        :param seconds: the limit.
         """
         return cls(
             f"{place} the task computed for more than {seconds:g} seconds and let no other task "
@@ -129,8 +130,9 @@ class Task:
         return time.monotonic() > self.deadline
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Begin the time limit of the task, and call a function that runs code of packages.
+        """Start the time limit of the task, and call a function that runs code of packages.
 
+        :returns: the result of the function.
         :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
         self.deadline = time.monotonic() + self.limit.seconds
@@ -170,9 +172,10 @@ class Task:
 class RunningTasks:
     """All tasks that run in this process, with their green threads.
 
-    A green thread is recorded while it runs for a task, and removed at its end, even if it is
-    interrupted. Therefore, the methods take functions, and are not context managers: ``watchdog``
-    never raises an exception directly in a function of this module.
+    A green thread is recorded while it runs for a task. Its record is removed at its end, even if
+    the green thread is interrupted. So methods of this class call the given function, and are not
+    context managers: ``watchdog`` never raises an exception in a function of this module itself,
+    but it may raise one in a function of ``contextlib``.
 
     :ivar is_stopping: whether the process is stopping; then new tasks go back to the queue.
     """
@@ -187,7 +190,7 @@ class RunningTasks:
 
     @property
     def current(self) -> Task | None:
-        """The task of the current green thread; None if there is none."""
+        """The task of the current green thread; None if the green thread belongs to no task."""
         return self.of(eventlet.getcurrent())
 
     def of(self, thread: Any) -> Task | None:
@@ -195,8 +198,10 @@ class RunningTasks:
         return self._tasks.get(thread)
 
     def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a task in the current green thread; at its end, also end its other green threads.
+        """Run a task in the current green thread, and then end the task's other green threads.
 
+        :param function: the function that does the work of the task.
+        :returns: the result of the function.
         :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
         try:
@@ -211,7 +216,7 @@ class RunningTasks:
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
         """Call a function that runs code of packages, with the time limit of the current task.
 
-        Without a task, there is no limit.
+        If the current green thread belongs to no task, there is no limit.
 
         :raises Exception: the reason of the first interruption, if the task was interrupted.
         """
@@ -221,7 +226,7 @@ class RunningTasks:
     def run_part(
         self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
     ) -> _Result:
-        """Call a function as a part of a task, in a green thread that the task has made.
+        """Call a function for a task, in another green thread than the task's first one.
 
         :param interruptions: how often the task had been interrupted when this green thread was
             made.
@@ -235,8 +240,9 @@ class RunningTasks:
     def interrupt(self, reason: Exception) -> None:
         """Interrupt all tasks.
 
-        The green thread of the caller belongs to no task, so all tasks wait while this method runs.
-        A task may wait again while it ends, and can then be interrupted again.
+        The green thread of the caller must not belong to a task. All tasks wait while this method
+        runs. After an interruption, a task may wait again before it ends. Then it can be
+        interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)
@@ -244,8 +250,8 @@ class RunningTasks:
     def interrupt_expired(self, place: Callable[[Any], str]) -> None:
         """Interrupt the tasks whose deadlines have passed.
 
-        :param place: a function that returns the place in a package that a Python frame evaluates,
-            for the message.
+        :param place: a function that takes a Python frame, and returns which line of a package runs
+            in the frame, for the message.
         """
         for task in set(self._tasks.values()):
             if task.is_expired:

@@ -3,7 +3,7 @@
 """Find and run tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
 
 Each test has its own object and executor, and runs between ``setUp`` and ``tearDown``. It can use
-Murano's functions for mocks, ``inject`` and ``withOriginal``. ``test_runner`` has the command that
+``inject`` and ``withOriginal``, Murano's functions for mocks. ``test_runner`` has the command that
 runs tests.
 """
 
@@ -57,7 +57,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> "Failure":
-        """Describe an error; for a failed assertion, the type of the error is left out."""
+        """Describe an error. For a failed assertion, the type of the error is left out."""
         if not isinstance(error, dsl_exception.MuranoPlException):
             return cls(str(error) or type(error).__name__)
         trace = tuple(error_places.lines(error))
@@ -91,6 +91,7 @@ def find(package: Any) -> list[Case]:
 def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
     """Return the tests that have one of the given names; without names, return all tests.
 
+    :param names: the names, as in ``Case.names``.
     :raises NoTests: if a name selects no test.
     """
     cases, wanted = list(cases), set(names)
@@ -103,7 +104,8 @@ def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
 def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]:
     """Run a test as a task, so that the watchdog can interrupt it, and return its failures.
 
-    :param args: the further arguments of ``run``.
+    :param limit: the longest time that the test may take.
+    :param args: the arguments of ``run`` that follow ``case``.
     """
     task = tasks.Task(limit)
     try:
@@ -115,8 +117,8 @@ def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]
 def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
     """Run a test, and return its failures.
 
-    If both the test and ``tearDown`` fail, these are two failures. If ``setUp`` fails, the test
-    does not run.
+    If the test and ``tearDown`` both fail, there are two failures. If ``setUp`` fails, neither the
+    test nor ``tearDown`` runs.
 
     :param session: Murano's session of a task, which starts and ends with the test.
     """

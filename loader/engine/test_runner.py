@@ -196,10 +196,10 @@ def _print_summary(package: str, number: int, failures: Any, seconds: float) -> 
 
 
 def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
-    """Return the name and the range of the package to test.
+    """Return the name of the package to test, and the range of its version.
 
-    If the package is given as a path, its directory is added to ``options.path``, so that it is
-    found.
+    If the package is given as the path of a directory or an archive, ``options.path`` is changed.
+    It gets this directory, or the directory that contains the archive.
 
     :raises GlareMuranoError: if the package at a path breaks a rule, the name or the range is not
         valid, or no source of packages is given.
@@ -224,9 +224,9 @@ def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
 
 
 def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "EnginePackageLoader":
-    """Return a loader, and set the credentials of the engine's session.
+    """Make a loader as the options say, and store its token and project in Murano's session.
 
-    :param session: the session, which gets the token and the project.
+    :param session: Murano's session of a task, which is changed.
     :raises LoaderError: if the configuration or the credentials cannot be used.
     """
     import oslo_messaging
@@ -260,7 +260,9 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
 
 def _cloud(conf: Any, name: str) -> "Scope":
-    """Return the scope of a cloud, and add its Glare or Glance to the catalogues.
+    """Return the session, the project and the region of a cloud, and use its packages.
+
+    The Glare or Glance of the cloud is added to the catalogues.
 
     :param name: the cloud's name in ``clouds.yaml``.
     :raises LoaderError: if the cloud is missing, or if Glare and Glance both have packages, and the

@@ -23,7 +23,8 @@ string or multiply two integers. They are interrupted when they return. Limits o
 A task that waits gets no signal. So a green thread interrupts waiting tasks that exceed their time.
 
 If the process grows between two switches, the growth counts as memory of the task that ran between
-them. If Python uses memory of ended tasks again, this counts for no task.
+them. If a task only reuses memory that ended tasks have freed, the process does not grow, so this
+memory is not counted.
 """
 
 import atexit
@@ -101,7 +102,10 @@ class Watchdog:
         self._charge(tasks.running.of(threads[0]))
 
     def _charge(self, task: tasks.Task | None) -> None:
-        """Add the growth of the process since the last call to the memory of the task that ran."""
+        """Add the growth of the process since the last call to the memory of a task.
+
+        :param task: the task that has run since the last call; None if no task has run.
+        """
         pages = self._resident_pages()
         grown, self._pages = pages - self._pages, pages
         if task is not None:
@@ -161,7 +165,7 @@ def watching(seconds: float, mebibytes: int) -> Iterator[None]:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return whether an exception in a frame could damage what all tasks share, such as locks.
+    """Return whether an exception in a frame could damage a lock or timer that all tasks share.
 
     The frame's callers are checked as well, up to the code that evaluates a package.
     """

@@ -7,8 +7,8 @@ Python's objects, and so every password in the process (CVE-2024-29156). YAQL 3 
 but Murano's core library needs it. Here, a template can contain only names or numbers of values.
 The type of a value decides how it is written; attributes and ``repr`` of objects are never used.
 
-A value is *plain* if it can be written: a string, a number, a boolean, null, a time, a version, a
-collection of plain values, or anything in MuranoPL that has a class or a name.
+These values can be written: strings, numbers, booleans, null, times, versions, collections of such
+values, and anything in MuranoPL that has a class or a name.
 """
 
 import datetime
@@ -63,10 +63,10 @@ def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
     For strings and numbers, the result is the same as that of ``str.format``.
 
-    :raises IndexError: if a field has a number that is too large.
-    :raises KeyError: if no value has the name in a field.
+    :raises IndexError: if a field has a number for which there is no value.
+    :raises KeyError: if a field has a name for which there is no value.
     :raises ValueError: if the template is invalid, or a field has an attribute or an index.
-    :raises TypeError: if a value is not plain.
+    :raises TypeError: if a value cannot be written in a string.
     :raises loader.engine.yaql_quota.QuotaExceeded: if the result is too large.
     """
     return _joined(_filled(template, args, kwargs))
@@ -75,7 +75,7 @@ def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 def write(value: Any) -> str:
     """Return a value as a string, in the way in which ``format`` writes it.
 
-    :raises TypeError: if the value is not plain.
+    :raises TypeError: if the value cannot be written in a string.
     :raises loader.engine.yaql_quota.QuotaExceeded: if the string is too large.
     """
     return str(value) if isinstance(value, str) else _joined(_pieces(value))

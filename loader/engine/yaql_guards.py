@@ -109,7 +109,10 @@ def _replace_each(
 
 
 def _write(value: Any) -> str:
-    """Write a value as YAQL's ``str`` does; an object is written as the name of its class."""
+    """Return a value as a string, as YAQL's ``str`` does.
+
+    An object is written as the name of its class.
+    """
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return yaql_format.write(value)
@@ -257,7 +260,7 @@ class _LimitedPattern:
 
 
 def _check_name(name: Any) -> None:
-    """Check that a variable does not belong to the engine.
+    """Check that a package may set a variable: names that begin with ``?`` belong to the engine.
 
     By setting ``?type``, code could read and write private data of another class. ``let`` needs no
     check: it takes names as keywords, which do not begin with ``?``.
@@ -295,10 +298,11 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
 
 
 def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
-    """Return the value by which ``bind`` replaces a macro.
+    """Return the value with which ``bind`` replaces a macro.
 
     :param macro: the macro without ``$``: the name of a value, or a template such as ``{a}-{b}``.
-    :returns: the value with this name; for a template, a string with its fields filled in.
+    :param mappings: the names with their values.
+    :returns: the value with this name; for a template, a string in which values replace the names.
     """
     template = re.compile(r"{(\w+?)}")
     if not template.search(macro):
@@ -309,9 +313,13 @@ def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
 
 
 def patch(engine: Any, obj: Any, patch: Any) -> Any:
-    """Apply a JSON patch; check the size of the object after each operation.
+    """Apply a JSON patch to an object, and return the result.
 
-    An operation such as ``copy`` can double the size.
+    The size of the object is checked after each operation, since an operation such as ``copy`` can
+    double the size.
+
+    :returns: the unchanged object if a path in the patch does not exist.
+    :raises QuotaExceeded: if the object becomes too large.
     """
     operations = patch if isinstance(patch, tuple) else (patch,)
     found = dsl.to_mutable(obj, engine)

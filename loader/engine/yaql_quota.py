@@ -76,7 +76,7 @@ def check_size(size: float, quota: int = QUOTA) -> None:
 
 
 def check_bits(bits: int) -> None:
-    """Refuse a number of bits that is too large for an integer.
+    """Refuse an integer that has too many bits.
 
     :raises QuotaExceeded: if the integer would have more digits than Python can write.
     """
@@ -121,9 +121,13 @@ def _check_whole(size: int) -> None:
 
 
 def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
-    """Compare values with the quota; unlike YAQL's own function, count nested values as well.
+    """Check that the size of values does not exceed the quota.
+
+    If there is only one pair, everything in its value is counted as well. YAQL's own function
+    counts only the value itself.
 
     :param quota_or_engine: the quota in bytes, or YAQL's engine, which stands for Murano's quota.
+        There is no limit if the quota is not positive.
     :param values: pairs of a count and a value; for the result of a function, YAQL passes one pair.
     :raises QuotaExceeded: if the values are larger than the quota.
     """
@@ -141,9 +145,12 @@ def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
 
 
 def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
-    """Limit the number and the size of elements; YAQL's own function limits only their number.
+    """Limit the number of elements in a collection; limit the number and the size for an iterator.
 
-    :param limit_or_engine: the largest number of elements, or YAQL's engine, which has it.
+    YAQL's own function limits only the number.
+
+    :param limit_or_engine: the largest number of elements, or YAQL's engine, which has it. A
+        negative number means no limit.
     :returns: the same object for a collection; for an iterator, another iterator, which raises the
         errors when it is used.
     :raises TooManyElements: if there are more elements.
@@ -233,7 +240,10 @@ def _limited(iterable: Iterable[Any], limit: int) -> Iterator[Any]:
 
 
 def _size(value: Any) -> int:
-    """Return the size of a value without the values in it, in bytes."""
+    """Return the size of a value without the values in it, in bytes.
+
+    :raises QuotaExceeded: if an integer has too many digits.
+    """
     if type(value) is int:
         check_bits(value.bit_length())
     if type(value) is utils.FrozenDict:

@@ -2,9 +2,9 @@
 
 """Read, preview and move the pins of an environment through Murano's API.
 
-To move a pin is to request another version of a package. The request is written into a session of
-the environment. It takes effect when the session is deployed, and not before. ``pin_moves`` has the
-rules. Nothing is downloaded, and Murano is not imported.
+To move a pin is to request another version of the pinned package. The request is written into a
+session of the environment. It takes effect when the session is deployed, and not before.
+``pin_moves`` has the rules. Nothing is downloaded, and Murano is not imported.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _POLL_INTERVAL = 2.0
 
 
 class DeploymentFailed(errors.LoaderError):
-    """A deployment has failed; the message has the errors in its report."""
+    """A deployment has failed; the message has the errors from the report of the deployment."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +72,9 @@ class EnvironmentPins:
     def preview(self, catalogs: Sequence[Catalog], table: Table) -> list[VersionChange]:
         """Return what a deployment would change if pins were moved; nothing is changed.
 
-        To move all packages, pass ``dict.fromkeys(pins.read().table)``. A package that only
-        extension plug-ins of the engine require is not found here, and is shown as no longer
-        required.
+        To move all packages, pass ``dict.fromkeys(pins.read().table)``. This method does not know
+        the extension plug-ins of the engine. So a package that only plug-ins require is shown as no
+        longer required.
 
         :param catalogs: the catalogues of the engine, in the same order.
         :param table: the packages to move, as the function ``table`` returns them.
@@ -104,7 +104,9 @@ class EnvironmentPins:
         return version_changes.between(before, planned.choices)
 
     def move(self, table: Table) -> str:
-        """Request moves of pins in a new session, and return the id of the session.
+        """Write the requested moves of pins into a new session, and return the id of the session.
+
+        The pins are moved when the session is deployed.
 
         :param table: the packages to move, as the function ``table`` returns them.
         :raises InvalidPins: if the table is not valid; no session is made in this case.
@@ -120,7 +122,10 @@ class EnvironmentPins:
         return session
 
     def deploy(self, session: str) -> None:
-        """Begin the deployment of a session, in which the engine moves the pins."""
+        """Begin the deployment of a session; during the deployment, the engine moves the pins.
+
+        :param session: the id that ``move`` returned.
+        """
         # The request is sent once: the deployment may have begun although the answer was lost.
         self.murano.start(_path(self.environment_id, f"sessions/{session}/deploy"), "a deployment")
 
@@ -175,7 +180,7 @@ class EnvironmentPins:
 
 
 def find(murano: ServiceAdapter, reference: str) -> EnvironmentPins:
-    """Return the pins of an environment.
+    """Find an environment by its id or name, and return an object that reads and moves its pins.
 
     :param reference: the environment's id, or its name in the user's project, where names are
         unique. For an environment of another project, an operator has to give the id.
@@ -205,6 +210,7 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
     :param packages: pairs of an FQN and a version, or None for the newest version in range. Several
         versions of a package are pinned side by side. Without packages, all pinned packages are
         moved to the newest version in range.
+    :param pins: the pins of the environment, which are used if there are no packages.
     :raises InvalidPins: if a package is requested both with and without a version.
     """
     versions: dict[str, list[Version | None]] = {}
@@ -223,7 +229,10 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
 
 @contextlib.contextmanager
 def _expected_form() -> Iterator[None]:
-    """Raise CatalogError if the block finds an answer of Murano's API in an unexpected form."""
+    """Raise ``CatalogError`` if the block cannot read an answer of Murano's API.
+
+    The block reads keys and items of the answer, which an unexpected answer lacks.
+    """
     try:
         yield
     except (IndexError, KeyError, TypeError) as error:

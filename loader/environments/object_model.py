@@ -2,9 +2,9 @@
 
 """Read the object model of an environment, and change the headers of the objects in it.
 
-Murano's API keeps the model, and the engine loads it. The header of an object is its key ``?``. The
-``type`` in a header is ``CLASS``, which ``/RANGE`` and ``@PACKAGE`` may follow. The engine always
-writes all three, with a full version as the range.
+Murano's API keeps the model, and the engine loads it. The header of an object is the value of its
+key ``?``. The ``type`` in a header is ``CLASS``, which ``/RANGE`` and ``@PACKAGE`` may follow. The
+engine always writes all three, with a full version as the range.
 """
 
 import contextlib
@@ -76,8 +76,8 @@ def parse_header(
 def requested_range(version: object) -> VersionSpec:
     """Return the range for a version in the header of an object, or in a request to Murano's API.
 
-    :param version: a range, or a whole number, which YAML and JSON read from ``1`` without quotes.
-        None and an empty string mean any version.
+    :param version: a range; or a whole number, since YAML and JSON read ``1`` without quotes as a
+        number. None and an empty string mean any version.
     :raises InvalidRange: if the value is anything else, such as a fraction: ``1.10`` without quotes
         is the number 1.1.
     """
@@ -88,9 +88,9 @@ def requested_range(version: object) -> VersionSpec:
 
 
 def canonical_range(text: object) -> VersionSpec:
-    """Parse a range that the engine has written, so that equal ranges give equal results.
+    """Parse a range, and return it in a form that does not depend on the order of its clauses.
 
-    The order of the clauses has no effect.
+    If two strings differ only in this order, the returned ranges are equal.
 
     :raises InvalidRange: if the range is not valid.
     """
@@ -102,7 +102,8 @@ def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str])
 
     The engine has written these headers. Other headers are not changed.
 
-    :param change: a function that takes an FQN and a range, and returns the new range.
+    :param change: a function that takes the FQN of a package and a range, and returns the new
+        range.
     """
     for header in _headers(model):
         class_name, version, package = _parse_type(header["type"])

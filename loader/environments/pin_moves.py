@@ -7,11 +7,11 @@ object, under the key ``KEY``. Clients read and change this table through Murano
 has changed it, the next deployment changes the pins. This is called a move. The engine and the
 preview for clients both use this module, so that they agree.
 
-The table is in the header since the API reads and saves only the ``Objects`` of a model. Murano 16
-drops unknown keys of a header, so the adapter writes the key again after each task. Murano keeps
-the key ``metadata``, but the table cannot be there: an engine with another package loader would
-change the pins and keep the old table. The next deployment would then take the old table for a
-move.
+The table is in the header because Murano's API reads and saves only the ``Objects`` of a model.
+Murano 16 drops unknown keys of a header, so the engine writes the key again after each task. Murano
+keeps the key ``metadata``, but the table cannot be there: an engine with another package loader
+would change the pins, and keep the old table. The next deployment would then take the old table for
+a move.
 """
 
 import copy
@@ -36,7 +36,7 @@ Moves = Mapping[str, frozenset[Version]]
 
 
 def read_moves(table: object, pins: Pins) -> Moves:
-    """Return the moves in a table: the entries that differ from the pins.
+    """Return the moves that a table requests: its entries that differ from the pins.
 
     >>> read_moves({"org.db": None, "org.wiki": "1.1.0"}, Pins({"org.db": ["1.0.0"]}))
     {'org.db': frozenset(), 'org.wiki': frozenset({Version('1.1.0')})}
@@ -61,13 +61,14 @@ def read_moves(table: object, pins: Pins) -> Moves:
 
 
 def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Move the pins, and return a copy of the model whose headers fit the new pins.
+    """Move pins, and return a copy of the model whose objects use the new pins.
 
     The header of an object has the version of its package. If this version is not pinned any more,
     the header gets one of the requested versions: the newest with the same major and minor number,
     else the newest with the same major number, else the newest. If no version is requested, the
     header gets a range of versions with the same major number.
 
+    :param moves: the requested versions of each package.
     :param pins: the pins, which are changed.
     :param model: the model, which is not changed.
     """
@@ -89,7 +90,9 @@ def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
 def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> None:
     """Check that the chosen versions are exactly the requested ones.
 
-    :param moves: the requested versions.
+    A move to the newest version in range needs no check.
+
+    :param moves: the requested versions of each package.
     :param planned: the packages that were chosen for all objects after the moves.
     :raises NoSuchPackage: if a requested version is missing.
     :raises InvalidPins: if the environment cannot use the requested versions.
@@ -113,13 +116,14 @@ def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> Non
 
 
 def near(version: Version, versions: Sequence[Version]) -> Version | None:
-    """Return the newest available version that is close to a missing version.
+    """Return the newest available version that can replace a missing version.
 
-    The result has the same major and minor number as the missing version. If no version has them,
-    the result has the same major number. If no version has this either, the result is None.
+    This is the newest version with the same major and minor number. If there is none, it is the
+    newest version with the same major number.
 
     :param version: the missing version.
     :param versions: the available versions.
+    :returns: None if no available version has the same major number.
     """
     specs = VersionSpec.exactly(version).with_fallbacks()[1:]
     return next((found for spec in specs if (found := spec.select(versions))), None)

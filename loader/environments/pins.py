@@ -86,6 +86,8 @@ class Pins:
     def use(self, fqn: str, version: Version, is_yanked: bool = False) -> None:
         """Pin a version, and mark the pin as used in this deployment.
 
+        After ``freeze``, this method has no effect.
+
         >>> pins.use("org.db", Version("1.0.0"))
         >>> pins
         Pins({'org.db': ['1.0.0', '1.2.0']})
@@ -112,7 +114,7 @@ class Pins:
             self._pinned = {fqn: set(versions) for fqn, versions in self._used.items()}
 
     def freeze(self) -> None:
-        """Keep the pins as they are: from now on, ``use`` and ``compact`` do not change them.
+        """Keep the pins as they are: after this call, ``use`` and ``compact`` have no effect.
 
         >>> pins.freeze()
         >>> pins.compact()
@@ -127,7 +129,7 @@ def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict
 
 
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Return the pinned versions of a package.
+    """Parse the pinned versions of a package.
 
     Invalid pins are refused. If they were ignored, the environment could get other versions.
 

@@ -2,10 +2,10 @@
 
 """The lock file, which lists exact releases, so that later deployments load the same ones.
 
-A lock file has a list of requirements, and every release in their closure with its digest. The
-closure has all packages that are required, directly or through others. A ``LockedCatalog`` has
-these releases. It needs no network if the cache has their archives. The file is sorted YAML, so
-that version control shows small differences.
+A lock file has a list of requirements. It also has all releases that these need, directly or
+through other releases, each with its digest. A ``LockedCatalog`` has these releases. It needs no
+network if the cache has their archives. The file is sorted YAML, so that version control shows
+small differences.
 """
 
 import collections
@@ -43,8 +43,8 @@ class Lock:
 
     :param requirements: a mapping of FQNs to ranges.
     :param releases: all releases, sorted by name and version.
-    :param external: a mapping of the names of extension plug-ins to the versions that the engine
-        has, the newest first.
+    :param external: the extension plug-ins of the engine that are required: a mapping of their
+        names to their versions, the newest first.
     """
 
     requirements: Mapping[str, VersionSpec]
@@ -90,10 +90,10 @@ class Lock:
     def update(
         self, catalogs: Catalog | Iterable[Catalog], fqns: Collection[str] | None = None
     ) -> "Lock":
-        """Return another lock, with the newest versions of some packages, or of all.
+        """Return another lock, in which some or all packages have their newest versions.
 
-        The other packages keep their versions. They get another version only if a range requires
-        it, and never another archive of the same version.
+        Packages that are not updated keep their versions. They get another version only if a range
+        requires it, and never another archive of the same version.
 
         >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
         >>> old.update(DirectoryCatalog("packages"), ["org.db"]) == old
@@ -163,7 +163,7 @@ class Lock:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lock to a file; a failure changes no existing file.
+        """Write the lock to a file. If this fails, an existing file is not changed.
 
         >>> lock.save("packages.lock")
 
@@ -210,10 +210,10 @@ class Lock:
         return cls(dict(requirements), lock_form.in_order(releases), by_fqn)._without_unused()
 
     def _without_unused(self) -> "Lock":
-        """Return this lock without releases that nothing requires.
+        """Return this lock without the releases that nothing requires.
 
-        An update may keep a version of a package although other packages require a newer one. If
-        the newer version satisfies all requirements, nothing requires the kept version.
+        An update may keep a version of a package while other packages require a newer version. If
+        the newer version satisfies all requirements, nothing requires the kept version any more.
         """
         query = Query(tuple(self.requirements.items()))
         chosen = resolution.resolve([LockedCatalog(self)], query).choices
@@ -229,10 +229,11 @@ class Lock:
         return found
 
     def _check_digests(self, kept: Iterable[Release], catalogs: Iterable[Catalog]) -> None:
-        """Check that the releases whose versions are kept still have the same archives.
+        """Check that kept releases still have the same archives in this updated lock.
 
-        :param kept: these releases, as they were before the update.
-        :raises LockError: if a release has another archive now.
+        :param kept: the releases before the update whose versions the update had to keep.
+        :param catalogs: the catalogues, for the message.
+        :raises LockError: if a kept release has another archive now.
         """
         locked = {release.key: release.digest for release in kept}
         for release in self.releases:
@@ -257,8 +258,9 @@ class LockedCatalog(Catalog):
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
         """Make a catalogue; no file is read.
 
-        :param catalogs: the catalogues from which the archives that the cache lacks are fetched.
-            Only archives with the locked digests are fetched.
+        :param lock: the lock with the releases.
+        :param catalogs: the catalogues that have the archives. An archive is fetched from them if
+            the cache lacks it, and only with the locked digest.
         """
         super().__init__("the lock file")
         self._lock = lock
@@ -283,8 +285,9 @@ class LockedCatalog(Catalog):
     def resolve(self, query: Query) -> Answer:
         """Choose all releases that a query requires, as if all locked versions were pinned.
 
-        For each range, the newest locked version is chosen. Other catalogues choose the fewest
-        versions. By that rule, a query could get other versions than when the lock was created.
+        For each range, the newest locked version is chosen. Other catalogues choose as few versions
+        as possible. With their rule, a query could get other versions than when the lock was
+        created.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():
@@ -305,6 +308,8 @@ class LockedCatalog(Catalog):
 
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Fetch an archive from the first catalogue that has the release with the locked digest.
+
+        If this release was yanked, a warning is logged.
 
         :raises CatalogError: if no catalogue has it.
         """
@@ -331,6 +336,8 @@ class LockedCatalog(Catalog):
     def check(self, release: Release, read: Callable[[], Release]) -> None:
         """Check that a loaded package has the same requirements and classes as in the lock.
 
+        :param release: the release in the lock.
+        :param read: a function that reads the release from the package.
         :raises LockError: if the package has other requirements or classes.
         """
         found = read()
@@ -359,10 +366,11 @@ def _check_found(
     catalogs: Sequence[Catalog],
     pins: Mapping[str, Collection[Version]],
 ) -> None:
-    """Check that the catalogues have all required packages, and all versions that are kept.
+    """Check that no required package is missing, and no version that an update keeps.
 
+    :param resolved: the packages that were chosen, and those that are missing.
     :param pins: the versions that an update of the lock keeps.
-    :raises LockError: if a version that is kept is missing.
+    :raises LockError: if a version that the update keeps is missing.
     :raises NoSuchPackage: if another package is missing.
     """
     missing = [resolved.error(unsatisfied, catalogs) for unsatisfied in resolved.unsatisfied]

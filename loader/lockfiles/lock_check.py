@@ -42,6 +42,7 @@ def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRele
     >>> [(str(c.release), c.fault, c.newer) for c in check(lock, DirectoryCatalog("packages"))]
     [('org.db 1.2.0', '', Version('2.0.0'))]
 
+    :returns: one result for each release, in the order of the lock.
     :raises CatalogError: if a catalogue cannot be read.
     """
     fqns = list(dict.fromkeys(release.fqn for release in lock.releases))
@@ -62,9 +63,10 @@ def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRele
 
 
 def require_available(checked: Sequence[CheckedRelease]) -> None:
-    """Check that all archives in the lock can be fetched.
+    """Check that all archives of a lock can be fetched.
 
-    :raises LockError: if some cannot be fetched.
+    :param checked: the results of ``check``.
+    :raises LockError: if some archives cannot be fetched.
     """
     if faulty := [c for c in checked if c.fault]:
         names = errors.listed(f"{c.release} ({c.fault})" for c in faulty)

@@ -86,7 +86,7 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as lock files list it: without values that only one project or service has.
+    """Return a release as lock files list it: without its owner and its id in a service.
 
     A release that is not public is marked as private, since other projects may use the lock file.
     """

@@ -54,7 +54,10 @@ def reported() -> Iterator[None]:
 
 
 def _status(error: BaseException) -> int:
-    """Return the HTTP status of a service's refusal; 0 if the service has sent none."""
+    """Return the HTTP status with which a service refused a request; 0 if no service did so.
+
+    :param error: the loader's error, which a refusal may have caused.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ksa_exceptions.HttpError):

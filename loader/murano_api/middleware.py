@@ -86,7 +86,7 @@ class CatalogFilter:
 def filter_factory(
     global_conf: dict[str, str], **local_conf: str
 ) -> Callable[[Application], CatalogFilter]:
-    """Return a function that makes the filter; Paste calls this entry point.
+    """Return a function that makes the filter for an application; Paste calls this entry point.
 
     :raises CatalogError: if an option of the loader is invalid.
     """

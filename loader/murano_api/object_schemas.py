@@ -36,7 +36,13 @@ class SchemaController:
     def get_schema(
         self, req: webob.Request, class_name: str, method_names: str = ""
     ) -> dict[str, Any]:
-        """Let an engine make the schemas of a class, or of some of its methods, and return them."""
+        """Return the schemas of a class, or of some of its methods; an engine makes them.
+
+        :param method_names: the names of the methods, separated by commas. An empty list in the
+            path stands for the class alone; a missing list stands for the class and its model
+            builders.
+        :raises HTTPNotFound: if the class or its package is missing.
+        """
         policy.check("get_schema", req.context, {"class_name": class_name})
         # A wrong value raises ValueError, which is answered with 400.
         is_requested = strutils.bool_from_string(req.GET.get(_PARAMETER, "false"), strict=True)

@@ -44,22 +44,23 @@ class LongName(errors.LoaderError):
 class MissingRequirement(errors.LoaderError):
     """An uploaded package requires packages that are missing.
 
-    The request is not answered as a conflict. From a conflict, Murano's clients would conclude that
-    the version exists already, and would skip it, or delete it first.
+    The request is not answered with the status 409 (conflict). From this status, Murano's clients
+    would conclude that the version exists already, and would skip it, or delete it first.
     """
 
 
 def upload(
     repository: Repository, archive: IO[bytes], metadata: Mapping[str, Any]
 ) -> StoredPackage:
-    """Publish an archive.
+    """Publish the package in an archive, with the values in a request.
 
     As in Murano, the manifest gives the name and the description, and the request may add tags.
 
     :param metadata: the values in the request: ``categories``, ``tags``, ``is_public``,
         ``enabled``.
     :raises InvalidPackage: if the package breaks rules; the message has all problems.
-    :raises LongName: if the name in the manifest is too long; without a name, the FQN counts.
+    :raises LongName: if the name in the manifest is too long; if there is none, the FQN is the
+        name.
     :raises PublishError: if the version is published already.
     :raises MissingRequirement: if a required package is missing; it has to be uploaded first.
     :raises CatalogError: if the service refuses the package.
@@ -97,8 +98,8 @@ def upload(
 class Changes:
     """The changes in one request, which are applied one after the other.
 
-    :param edit: a function that takes the package, and returns the new values of fields. It is
-        called again if another client changes the package meanwhile.
+    :param edit: a function that takes the package, and returns the new values of its fields. The
+        function is called again if another client changes the package meanwhile.
     :param values: the new values of the package's fields.
     :param enabled: whether new deployments may use the package; None for no change.
     :param is_published: whether the package becomes public.
@@ -180,7 +181,10 @@ def _each_once(*lists: Iterable[str]) -> list[str]:
 
 
 def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
-    """Enable or disable a package; a package is disabled by yanking it."""
+    """Enable or disable a package, and return the changed package.
+
+    A package is disabled by yanking it. If a deactivated package is enabled, it is also activated.
+    """
     if enabled == package_json.is_enabled(package):
         return package
     if enabled and package.status != package_json.ACTIVE:

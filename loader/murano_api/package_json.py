@@ -2,8 +2,8 @@
 
 """Make the JSON of a package for the answers of Murano's API.
 
-The keys are those of ``murano.db.models.Package.to_dict``, and ``version``, which packages in
-Murano's own database do not have.
+The JSON has the keys of ``murano.db.models.Package.to_dict``. It also has the key ``version``,
+which packages in Murano's own database do not have.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,9 @@
 
 """List packages by the parameters of a request to Murano's API.
 
-By default, a list has the newest version of each package. The parameter ``version``, which Murano
-does not have, is a version or a range. Then every version in the range is listed.
+By default, a list has the newest version of each package. A request can have the parameter
+``version``, which Murano's own API lacks: a version or a range. Then the list has every version in
+the range.
 """
 
 import dataclasses
@@ -40,7 +41,7 @@ _CONDITIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class PackageList:
-    """A request for a list.
+    """A request for a list of packages.
 
     :param filters: the parameters, as Murano's API reads them.
     :param project: the project of the caller.
@@ -58,8 +59,9 @@ class PackageList:
     version: VersionSpec | None = None
 
     def page(self, repository: Repository, limit: int) -> list[StoredPackage]:
-        """Return the packages of one page.
+        """Return one page of the requested list.
 
+        :param limit: how many packages the page may have.
         :raises NotFound: if the parameter ``marker`` names a missing package.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
@@ -97,8 +99,8 @@ class PackageList:
     def _order(self) -> Order:
         """The order of the list.
 
-        The descending order is exactly the reverse of the ascending one: to get the previous page,
-        clients request the packages after their marker in the reverse order.
+        The descending order is exactly the reverse of the ascending order. To get the previous
+        page, clients request the packages after their marker in the other order.
         """
         is_descending = self.filters.get("sort_dir") == "desc"
         chosen = [_KEYS[key] for key in self.filters.get("order_by", [])]
@@ -107,7 +109,7 @@ class PackageList:
         return Order((*(Key(name, is_descending) for name in names), version))
 
     def _marker(self, package: StoredPackage) -> str:
-        """Return the marker for a list that begins after a package."""
+        """Return the marker with which Glare and Glance begin a list after a package."""
         values = {
             **package.fields,
             "id": package.id,
@@ -135,12 +137,15 @@ class PackageList:
 
 
 def _all(value: str | Collection[str]) -> Collection[str]:
-    """Return the values of a parameter, which Murano reads as a string or a list."""
+    """Return the values of a parameter as a list.
+
+    Murano reads a parameter as a string or as a list.
+    """
     return [value] if isinstance(value, str) else value
 
 
 def _is_possible(selection: Selection) -> bool:
-    """Return whether a package can have the requested name and type.
+    """Return whether the requested names and types are valid, so that a package can have them.
 
     Glare and Glance refuse requests with other names and types.
     """
@@ -167,10 +172,10 @@ def find(repository: Repository, package_id: str) -> StoredPackage:
 
 
 def range_of(text: str) -> VersionSpec:
-    """Read the parameter ``version``, which is a range, or a version that stands for itself.
+    """Read the parameter ``version``, and return a range.
 
-    A version such as 1.2 stands for exactly 1.2.0, while the range 1.2 also contains 1.2.1.
-
+    :param text: a version or a range. A version such as 1.2 means exactly 1.2.0. As a range, 1.2
+        would contain 1.2.1 as well.
     :raises InvalidRange: if it is neither a version nor a range.
     """
     try:

@@ -2,7 +2,8 @@
 
 """Answer requests for Murano's application catalogue, with the packages in Glare or Glance.
 
-Murano's own policies apply. The service also gets the caller's token, and applies its policies.
+Murano's own policies apply. Glare or Glance also gets the caller's token, and applies its own
+policies.
 """
 
 import datetime
@@ -51,7 +52,10 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         self._repositories = repositories
 
     def search(self, req: webob.Request) -> dict[str, Any]:
-        """List packages."""
+        """Return one page of the packages that the parameters of a request select.
+
+        ``package_lists`` describes the parameters.
+        """
         policy.check("get_package", req.context)
         with reported():
             # ``version`` is left out and read below: Murano would log that it ignores it.
@@ -92,7 +96,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return self._file(req, package_id, "logo")
 
     def get_supplier_logo(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the logo of a supplier; without a logo, answer with an empty body."""
+        """Return the logo of a package's supplier; without a logo, answer with an empty body."""
         return self._file(req, package_id, "supplier_logo")
 
     def download(self, req: webob.Request, package_id: str) -> webob.Response:
@@ -149,7 +153,12 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             repository.delete(package)
 
     def _check_categories(self, req: webob.Request, names: Collection[str]) -> None:
-        """Check that categories exist, as Murano does."""
+        """Check that categories exist, as Murano does.
+
+        A category exists if it is in Murano's database, or if a package has it.
+
+        :raises HTTPBadRequest: if a category is missing.
+        """
         if not set(names) - set(murano_categories.category_get_names()):
             return
         known = {row["name"] for row in self._categories(req)}
@@ -164,7 +173,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return limit and min(limit, _MAX_LIMIT)
 
     def add_category(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
-        """Create a category."""
+        """Create a category in Murano's database."""
         policy.check("add_category", req.context)
         name = body.get("name", "") if isinstance(body, dict) else None
         if not isinstance(name, str):
@@ -177,7 +186,10 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return found
 
     def list_categories(self, req: webob.Request) -> dict[str, Any]:
-        """List the categories in Murano's database, and other categories that packages have."""
+        """Return one page of the categories.
+
+        These are the categories in Murano's database, and others that packages have.
+        """
         # Murano's controller checks the policy and the parameters.
         super().list_categories(req)
         rows = list(self._categories(req))
@@ -200,7 +212,10 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         raise exc.HTTPNotFound(explanation=_NO_CATEGORY.format(quoted(category_id)))
 
     def delete_category(self, req: webob.Request, category_id: str) -> None:
-        """Delete a category that no package has."""
+        """Delete a category, unless a package has it.
+
+        :raises HTTPForbidden: if a package has the category.
+        """
         policy.check("delete_category", req.context, {"category_id": category_id})
         if packages := self.get_category(req, category_id)["packages"]:
             names = errors.listed(package["fully_qualified_name"] for package in packages)
@@ -210,7 +225,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         murano_categories.category_delete(category_id)
 
     def _categories(self, req: webob.Request) -> Iterator[dict[str, Any]]:
-        """Yield each category with the number of its packages that the caller can see."""
+        """Yield each category, with the number of its packages that the caller can see."""
         with reported():
             others = dict(self._repository(req).categories(package_json.SHOWN))
         for category in murano_categories.categories_list({}):
@@ -264,7 +279,7 @@ def _is_allowed(req: webob.Request, rule: str) -> bool:
 def _streamed(
     pieces: Iterator[bytes], content_type: str, size: int | None = None
 ) -> webob.Response:
-    """Answer with a file, piece by piece, as soon as the first piece has arrived."""
+    """Return a response that sends a file piece by piece; wait only for the first piece."""
     first = next(pieces, b"")
     response = webob.Response(content_type=content_type)
     response.app_iter = itertools.chain([first], pieces)

@@ -52,8 +52,8 @@ def resource(controller: object) -> wsgi.Resource:
 def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     """Return the two parts of an upload: the archive and its metadata.
 
-    :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, or if
-        another part is not a JSON object.
+    :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, or if the
+        rest is more than one JSON object.
     """
     parts = list(body.values()) if body else []
     files = [part.file for part in parts if hasattr(part, "file")]

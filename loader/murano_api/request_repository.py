@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make a client for packages in Glare or Glance, with the token of a request to murano-api."""
+"""Make a client of Glare or Glance, with the token of a request to murano-api."""
 
 import copy
 from typing import Any
@@ -20,7 +20,7 @@ from loader.transport import sessions
 
 
 class RequestRepositories:
-    """Makes a client for packages for each request, with the token of the caller."""
+    """Makes a client of Glare or Glance for each request, with the token of the caller."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         """Choose Glare or Glance; no request is sent.
@@ -43,7 +43,7 @@ class RequestRepositories:
         self._session = sessions.configured(conf, service.catalog_class.group, None)
 
     def of_request(self, context: Any) -> Repository:
-        """Return the client for a request.
+        """Return the client of Glare or Glance for a request.
 
         :param context: Murano's context of the request, with the caller's token.
         :raises CatalogError: if Keystone's catalogue does not have the service.

@@ -18,8 +18,8 @@ def restrict_http_clients() -> None:
     """Let the HTTP clients of system classes connect to the operator's endpoints only.
 
     Murano 16 follows every redirection, and sends the task's token along. So a package can send the
-    token to any server. Here, each request is checked, see ``destinations``. All clients but
-    Mistral's use the session that is changed here.
+    token to any server. Here, each request is checked, see ``destinations``. The patch changes the
+    session that all these clients use, except Mistral's.
     """
     make_session = auth_utils._get_session
 

@@ -14,8 +14,8 @@ def give_config_to_core_library() -> None:
 
     The function returns the value of any option, also of passwords. Murano 16 gives it to any
     package with the name ``io.murano``, such as a tenant's private package or an extension plug-in.
-    Here, extension plug-ins never get it, and a package from this project's loader gets it only as
-    the core library. For packages from Murano's own loader, Murano's rule applies.
+    Here, extension plug-ins never get it. A package from this project's loader gets it only if the
+    package is the core library. For packages from Murano's own loader, Murano's rule applies.
     """
     give_by_name = engine.ContextManager.create_package_context
     give_nothing = engine.context_manager.ContextManager.create_package_context

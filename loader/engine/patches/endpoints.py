@@ -26,11 +26,11 @@ def refuse_invalid_requests() -> None:
     invalid name or version, Murano 16 answers a request for a schema with 500, and a static action
     with 503. For an unknown method, it returns an empty schema.
 
-    Here, the engine raises the errors from which murano-api makes the right status. For schemas,
+    Here, the engine raises errors that murano-api translates into these statuses. For schemas,
     these are Python's ``ValueError`` and ``LookupError``; for static actions,
     ``ContractViolationException``. If a class is not valid, or a contract exceeds a limit, a
-    request for a schema is answered with 400. A static action is answered with 503 in these cases,
-    as in any other failure.
+    request for a schema is answered with 400, but a static action with 503, as for any other
+    failure.
     """
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action
@@ -100,7 +100,7 @@ def _check(class_name: str, class_version: object, package_name: str | None) -> 
 
 
 def _check_call(action: Mapping[str, Any]) -> None:
-    """Check the types in a request for a static action, and the names of its arguments.
+    """Check the types of values in a request for a static action, and the names of arguments.
 
     :raises ContractViolationException: if a type or a name is not valid; murano-api then answers
         with 400.

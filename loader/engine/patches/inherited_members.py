@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep the members of all versions of a class that another class inherits.
+"""Let an object keep the members of several versions of a class that its class inherits.
 
 A class can inherit two versions of one class through different packages. They count as unrelated
 classes if no version can replace the others (specification "Murano versioning", section "Side by
@@ -11,8 +11,9 @@ properties, which the ancestor's code sets and no class declares. A cast of the 
 ancestor returns the part.
 
 A member is *ambiguous* if several ancestors declare it, and none of them overrides the others. Code
-sees an object as an instance of its class, or of the class to which it was cast. If this class has
-only one of the ambiguous members, or overrides the others, this member is used.
+uses an object as an instance of one class: the class to which the object was cast, the class of the
+code, or the object's own class. Of the ambiguous members, the code can use those that this class
+has, and those that override one of them. If there is only one, this member is used.
 """
 
 import functools
@@ -34,12 +35,12 @@ _AMBIGUOUS = (exceptions.AmbiguousMethodName, exceptions.AmbiguousPropertyNameEr
 
 
 def keep_parts() -> None:
-    """Give an object a part for each version of a class that it inherits.
+    """Give an object a part for each version of a class that the object's class inherits.
 
-    Murano 16 finds the parts of an object by the names of the ancestors. So the second version of a
-    class has no part: its properties are missing from the model, and its methods fail with "Cannot
-    cast". Here, the ancestors themselves are the keys of the parts. Two ancestors are equal if
-    their names and versions are equal.
+    A part holds the private properties of one ancestor. Murano 16 finds the parts of an object by
+    the names of the ancestors. So the second version of a class has no part: its properties are
+    missing from the model, and its methods fail with "Cannot cast". Here, the ancestors themselves
+    are the keys of the parts. Two ancestors are equal if their names and versions are equal.
     """
     cls = murano_object.MuranoObject
     initialize = cls.__init__
@@ -71,14 +72,18 @@ def keep_parts() -> None:
 
 
 def keep_properties() -> None:
-    """Load, read and assign ambiguous properties.
+    """Load, read and assign properties that several versions of an inherited class declare.
 
-    Murano 16 refuses to load an object that has an ambiguous property. Here, each version has the
-    property. The contract of each version converts the value in the model for this version. Values
-    of JSON types are saved unchanged; if a contract makes objects of a value, the result of the
-    newest version's contract is saved. If the model has no value, each version gets its own
-    default. An assignment changes the property in all versions. ``Runtime``, ``Config`` and
-    ``Static`` properties, which are not in the model, are separate in each version.
+    Murano 16 refuses to load an object with such a property. Here, the object has a value of the
+    property for each version.
+
+    When an object is loaded, the contract of each version converts the value in the model. If the
+    model has no value, each version gets its own default. An assignment changes the values of all
+    versions. When an object is saved, a value of JSON types is saved unchanged. If a contract makes
+    objects of a value, the result of the newest version's contract is saved.
+
+    ``Runtime``, ``Config`` and ``Static`` properties are not in the model. An assignment to such a
+    property changes it for one version only.
     """
     cls = murano_object.MuranoObject
     get_property, set_property, initialize = cls.get_property, cls.set_property, cls.initialize
@@ -119,12 +124,13 @@ def keep_properties() -> None:
 
 
 def choose_methods() -> None:
-    """Call the ambiguous method that the calling code sees.
+    """Choose between methods with the same name from several ancestors, when one is called.
 
-    In Murano 16, any call of an ambiguous method fails, with "No active exception to reraise".
-    Here, the method is chosen when it is called. The class to which the object was cast, or else
-    the class of the calling code, decides which methods the code sees. If the code sees several,
-    the error names them.
+    In Murano 16, any call of such a method fails, with "No active exception to reraise". Here, a
+    class decides: the class to which the object was cast; or else the class of the calling code, if
+    the object is an instance of it; or else the object's own class. If this class has only one of
+    the methods, this method is called, or the method that overrides it. If it has several, the
+    error names them.
     """
 
     def stub(murano_class: Any, name: str, receiver_type: Any) -> Any:
@@ -159,9 +165,10 @@ def choose_methods() -> None:
 
 
 def describe_ambiguous_members() -> None:
-    """Name the declaring classes and their versions in the error for an ambiguous member.
+    """Name the declaring classes and their versions in the error about an ambiguous member.
 
-    Murano 16 names only the member, so an author cannot know which classes declare it.
+    A member is ambiguous if several ancestors of a class declare it. Murano 16 names only the
+    member, so an author cannot know which classes declare it.
     """
 
     def described(find_single: Callable[..., Any], find_all: str) -> Any:
@@ -218,9 +225,9 @@ def describe_ambiguous_classes() -> None:
 
 
 def _view(receiver: Any, context: Any) -> Any:
-    """Return the class whose members the calling code can use on an object or a class.
+    """Return the class that decides which members of an object or a class the calling code can use.
 
-    This is the class of the calling code, if the receiver belongs to it and was not cast.
+    This is the class of the calling code, if the receiver is an instance of it and was not cast.
     Otherwise, it is the receiver's own class, or the class to which the receiver was cast.
 
     :param receiver: the object, a part of the object, or the class.
@@ -233,14 +240,15 @@ def _view(receiver: Any, context: Any) -> Any:
 
 
 def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
-    """Find the members with an ambiguous name, and return the only one that code sees.
+    """Return the member that code uses under a name that several ancestors declare.
 
-    None is returned if the code sees none of these members, or several.
+    Code can use the members that the class ``view`` has, and members that override one of these.
 
     :param murano_class: the class of the object.
     :param find: the method of Murano's classes to call: ``find_method`` or ``find_property``.
     :param name: the name of the member.
     :param view: the class whose members the code can use, see ``_view``.
+    :returns: None if the code can use no member with this name, or several.
     """
     seen = {member.declaring_type for member in getattr(view, find)(name)}
     # Murano may have copied an ancestor for this hierarchy, and replaced parents of the copy. The
@@ -256,11 +264,12 @@ def _visible(murano_class: Any, find: str, name: str, view: Any) -> Any:
 
 
 def _ambiguous_property(obj: Any, name: str, context: Any) -> Any:
-    """Find the properties with an ambiguous name, and return the only one that code sees.
+    """Return the property that code uses under a name that several ancestors declare.
 
-    None is returned if the name is not ambiguous, or if the code sees none of these properties.
-
-    :raises AmbiguousPropertyNameError: if the code sees several of them.
+    :param context: the YAQL context of the code.
+    :returns: None if fewer than two properties have the name. None also if the class that the code
+        uses has no property with the name: then the code uses a private property.
+    :raises AmbiguousPropertyNameError: if the code can use several properties with the name.
     """
     real_type = obj.real_this.type
     if len(real_type.find_property(name)) < 2:
@@ -273,7 +282,15 @@ def _ambiguous_property(obj: Any, name: str, context: Any) -> Any:
 
 
 def _assigned_with(found: Any, real_type: Any) -> list[Any]:
-    """Return the properties that change when one of them is assigned, the newest version first."""
+    """Return the properties that an assignment to one property changes, the newest version first.
+
+    These are the properties with the same name in all versions. ``Config``, ``Runtime`` and
+    ``Static`` properties are separate in each version: an assignment to one of them changes only
+    this one.
+
+    :param found: the property that is assigned.
+    :param real_type: the class of the object.
+    """
     separate = (*_SEPARATE, _USAGES.Static)
     if found.usage in separate:
         return [found]
@@ -295,12 +312,16 @@ def _check_access(real: Any, declared: Sequence[Any], context: Any) -> None:
 
 
 def _assign(real: Any, declared: Sequence[Any], value: Any, context: Any, dry_run: bool) -> None:
-    """Convert a value by the contract of each property, and assign it to the property's part.
+    """Convert a value by the contract of each property, and set the results.
 
-    A contract may make an object of the value. Then the other contracts take this object, so that
-    there is only one.
+    Each result is set in the part of the object for the version that declares the property. A
+    contract may make an object of the value. Then the other contracts take this object, so that
+    there is only one object.
 
+    :param real: the object.
+    :param declared: the properties with one name in several versions, the newest version first.
     :param value: the value; ``NO_VALUE`` means the default of each property.
+    :param dry_run: whether the contracts only check the value, and nothing is set.
     """
     name = declared[0].name
     given = value
@@ -329,9 +350,13 @@ def _assign(real: Any, declared: Sequence[Any], value: Any, context: Any, dry_ru
 
 
 def _own_names(part: Any) -> set[str]:
-    """Return the names that a part initializes itself, if its class has several versions.
+    """Return the names that must be initialized again in a part of an object.
 
-    These are the properties that are not in the model, and the arguments of the initializer.
+    Murano initializes a name only in the first part that has it. If an object has parts for several
+    versions of a class, each of these parts initializes two kinds of names itself: properties that
+    are not in the model, and arguments of the initializer.
+
+    :returns: an empty set if the object has only one version of the part's class.
     """
     ancestors = part.real_this.type.ancestors()
     if not any(each.name == part.type.name and each != part.type for each in ancestors):
@@ -344,6 +369,7 @@ def _own_names(part: Any) -> set[str]:
 def _check_ambiguity(contract: Any) -> None:
     """Check that an object has only one version of the class that a contract requires.
 
+    :param contract: the contract with its value; a value that is not an object is not checked.
     :raises ContractViolationException: if the object has several; the message names them.
     """
     if not isinstance(contract.value, dsl_types.MuranoObject):

@@ -38,10 +38,11 @@ def merge_inherited_versions() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return the ranges in which a class and its ancestors require the packages of base classes.
+    """Return the packages from which a class inherits, each with the range that subclasses require.
 
-    :returns: package -> the intersection of the ranges for it. Two versions of a package are two
-        keys. The package of the class itself is a key, too: its range has only its own version.
+    :returns: package -> the intersection of the ranges that the class and its ancestors require.
+        Two versions of a package are two keys. The package of the class itself is a key, too: its
+        range contains only its own version.
     """
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})
@@ -56,6 +57,8 @@ def _replacements(ranges: Mapping[Any, VersionSpec]) -> dict[Any, Any]:
     """Return the packages to replace, each with the other version that replaces it.
 
     After the replacement, the fewest versions of each package remain.
+
+    :param ranges: the packages and ranges that ``_inherited_ranges`` returns.
     """
     versions: dict[str, dict[semantic_version.Version, Any]] = collections.defaultdict(dict)
     for package in ranges:

@@ -18,10 +18,10 @@ def choose_package_loader() -> None:
 
     The specification "Murano versioning", section "Data model impact", moves packages to Glare.
     Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client uses an API that no
-    released Glare has. Here, a subclass with the same name replaces this class. By default, it
-    makes this project's loader. For ``murano``, it makes Murano's loader, so that operators can
-    keep the previous storage. Murano's own option ``packages_service`` cannot choose the loader,
-    since murano-api and murano-cfapi read it as well.
+    released Glare has. Here, a subclass with the same name replaces this class. By default, the
+    subclass makes this project's loader. If the option is ``murano``, it makes Murano's loader, so
+    that operators can keep the previous storage. Murano's own option ``packages_service`` cannot
+    choose the loader, since murano-api and murano-cfapi read it as well.
     """
 
     class CombinedPackageLoader(_MuranoPackageLoader):  # type: ignore[misc, valid-type]

@@ -98,7 +98,7 @@ def keep_designer_entries() -> None:
 
 
 def name_unsaved_values() -> None:
-    """Name the type and the class of a value that cannot be saved, such as a YAQL context.
+    """Describe a value that cannot be saved: its type, and the class of the object that has it.
 
     Murano 16 raises an error without a message, so an author cannot find the value.
     """

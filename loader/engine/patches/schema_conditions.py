@@ -35,16 +35,17 @@ _PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]|\{,")
 def translate_every_condition() -> None:
     """Translate all conditions in a ``check()`` into the schema.
 
-    The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ... and
-    EXPRN``. It translates comparisons of numbers and of ``len($)``, ``in``, and regular
-    expressions. The schema has conditions on an object's properties under the key ``context``.
+    The specification "MuranoPL forms", section "Schema generation", splits
+    ``EXPR1 and ... and EXPRN``. It translates comparisons of numbers and of ``len($)``, ``in``, and
+    regular expressions. Conditions on the properties of an object are under the key ``context`` of
+    the schema.
 
     Murano 16 translates only the last of three conditions, and no condition on a length. It reads
     ``0 < $`` as ``$ >= 0``. If two conditions have the same keyword, it keeps only one of them. Its
     schema accepts null even if a condition refuses null.
 
-    Here, all these conditions are translated, and also ``$ = value`` and ``$ != value``. Other
-    conditions are left out.
+    Here, all conditions of these kinds are translated, and also ``$ = value`` and ``$ != value``.
+    Other conditions are left out.
     """
 
     def generate_schema(contract: Any) -> Schema:
@@ -137,7 +138,7 @@ def keep_null_of_optional_checks() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Subject:
-    """What a condition restricts: the value, a property of the value, or the length of one of them.
+    """What a condition restricts: the value, one of its properties, or the length of either.
 
     :param path: the names that lead from the value to the property; empty for the value itself.
     :param is_length: whether the length is restricted.
@@ -165,7 +166,10 @@ def _split(condition: Any) -> Iterator[Any]:
 
 
 def _add(schema: Schema, condition: Any, contract: Any) -> None:
-    """Add a condition to the schema of a value, if it can be translated."""
+    """Add a condition to the schema of a value; leave it out if it cannot be translated.
+
+    :param contract: the contract with the condition, which has the YAQL context.
+    """
     if (found := _parse(condition, contract)) is None:
         return
     subject, operator, constant = found
@@ -186,10 +190,12 @@ def _add(schema: Schema, condition: Any, contract: Any) -> None:
 
 
 def _inner(schema: Schema, path: Sequence[str]) -> Schema:
-    """Return the schema of a property inside an object, and refuse null for the object.
+    """Return the schema of a property of an object, and refuse null for the object.
 
-    The property is not made required: it may be missing in an object, since it may have a default.
+    If the schema of the property is missing, it is added to that of the object. The property is not
+    made required: it may be missing in an object, since it may have a default.
 
+    :param schema: the schema of the object.
     :param path: the names that lead to the property.
     """
     _refuse_null(schema)
@@ -202,7 +208,10 @@ def _inner(schema: Schema, path: Sequence[str]) -> Schema:
 
 
 def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
-    """Return the subject, operator and constant of a condition; None if it cannot be translated."""
+    """Split a condition into what it restricts, its operator and a constant.
+
+    :returns: None if the condition cannot be translated.
+    """
     if not isinstance(condition, expressions.BinaryOperator):
         return None
     operator, (left, right) = condition.operator, condition.args
@@ -282,7 +291,7 @@ def _subject(expression: Any) -> _Subject | None:
 def _translate(
     written: str | list[str] | None, subject: _Subject, operator: str, constant: Any
 ) -> tuple[Schema, list[str]] | None:
-    """Return the keywords for a condition, and the JSON types that a value can have to satisfy it.
+    """Translate a condition into keywords of a schema, and JSON types that satisfy it.
 
     :param written: the types of the value in the schema; None if the schema has no type.
     :returns: None if the condition cannot be translated. The list of types is empty if the
@@ -324,7 +333,13 @@ def _bounds(operator: str, constant: float) -> Schema:
 
 
 def _length_bounds(types: list[str], operator: str, constant: int) -> Schema:
-    """Return the keywords that bound a length; a bound is inclusive, and at least 0."""
+    """Return the keywords that bound the length of a value.
+
+    A bound is inclusive, and at least 0. If no length satisfies the condition, the keywords refuse
+    every value.
+
+    :param types: the JSON types that the value can have.
+    """
     bounds = {}
     if operator in (">", ">=", "="):
         bounds["min"] = max(0, constant + (operator == ">"))
@@ -363,7 +378,10 @@ def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add the keywords of a condition to a schema, and ``types`` if the schema has no type."""
+    """Add the keywords of a condition to a schema, and ``types`` if the schema has no type.
+
+    If the schema has a keyword with another value already, the condition is added to ``allOf``.
+    """
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]
@@ -384,7 +402,7 @@ def _refuse_null(schema: Schema) -> None:
 
 
 def _without_not_null(schema: Schema) -> Schema:
-    """Return a copy of a schema, without the keyword ``not`` if this only refuses null."""
+    """Return a copy of a schema, without the keyword ``not`` if the keyword only refuses null."""
     return {key: each for key, each in schema.items() if (key, each) != ("not", _NOT_NULL)}
 
 

@@ -3,8 +3,8 @@
 """Generate the schemas of classes and methods as the specification "MuranoPL forms" describes.
 
 Murano's own tests check the schemas that Murano 16 generates for the packages in these tests. So
-the functions that change whole schemas leave those schemas unchanged. They change the schemas for
-packages from catalogues, directories and extension plug-ins.
+the functions that change whole schemas do not change the schemas for these packages. They change
+the schemas for packages from catalogues, directories and extension plug-ins.
 """
 
 import functools
@@ -35,8 +35,9 @@ def describe_requested_methods() -> None:
     section "REST API impact", an empty string stands for the class, and a missing method is an
     error. Murano 16 leaves out all methods except model builders. Here, every requested action gets
     a schema, and a request for another method fails.
-    In a request with ``subclasses``, a schema also lists the subclasses of the classes in it; see
-    ``describe_objects``.
+
+    If a request has the parameter ``subclasses``, a schema also lists the subclasses of the classes
+    in it; see ``describe_objects``.
     """
     generate_schema = schema_generator.generate_schema
 
@@ -164,7 +165,7 @@ def name_titles() -> None:
 
 
 def describe_entities() -> None:
-    """Leave out the model of a model builder, and list the required properties.
+    """Leave out the first parameter of a model builder, and list the required properties.
 
     The specification "MuranoPL forms", section "Model builders": "their first parameter (which is
     current object model) is skipped". Murano 16 includes this parameter. Its schemas also lack the
@@ -200,14 +201,14 @@ def describe_entities() -> None:
 
 
 def describe_objects() -> None:
-    """Add the range of versions and the subclasses of an object's class to the object's schema.
+    """Add the range of versions and the subclasses of a class to the schema for its objects.
 
     The specification "MuranoPL forms", section "Schema generation": ``version`` of ``muranoObject``
     is the "version or version-spec that should be used to obtain muranoType (as seen in the
     manifest)", and a client must know "how to get list of valid type inheritors". By its section
     "Deployer impact", the number of inheritors has a maximum. Murano 16 returns neither the range
-    nor the inheritors. Here, the schema has the range. It has the subclasses only on request, since
-    the catalogues are queried for each class.
+    nor the subclasses. Here, the schema has the range. It has the subclasses only if the request
+    has the parameter ``subclasses``, since the catalogues are queried for each class.
     """
     for kind in (instances.Class, instances.Template):
         kind.generate_schema = _describing(kind.generate_schema)
@@ -242,10 +243,11 @@ def _required_range(package: Any, name: str) -> str | None:
 
 
 def _inputs(entity: Any, name: str) -> list[Any]:
-    """Return the method's argument, or the class's properties, that a user sets by a name.
+    """Return the argument of a method, or the properties of a class, with a name.
 
-    A class may inherit several properties with the same name, from unrelated classes. The property
-    of the newest version comes first.
+    From the properties, only those that a user can set are returned. A class may inherit several
+    properties with the same name, from unrelated classes. The property of the newest version comes
+    first.
 
     :param entity: the method or the class.
     """
@@ -258,7 +260,7 @@ def _inputs(entity: Any, name: str) -> list[Any]:
 def _contract_schema(prop: Any, context: Any) -> dict[str, Any]:
     """Translate the contract of a property or an argument.
 
-    The names in the contract are resolved as in the class that declares it.
+    The names in the contract are resolved as in the class that declares the property or argument.
     """
     declaring_type = _declaring_type(prop)
     scope = context.create_child_context()

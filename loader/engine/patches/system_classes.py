@@ -73,9 +73,10 @@ def use_own_trusts() -> None:
 def read_secrets_of_user() -> None:
     """Let ``decryptData`` read only secrets that the task's user may read.
 
-    Murano 16 reads any secret for every package, with the credentials in castellan's options. Here,
-    it reads secrets of Barbican with the token of the task, see ``stored_secrets``. It fails unless
-    the operator has enabled it with ``[engine] decrypt_data``.
+    In Murano 16, the function reads any secret for every package, with the credentials in
+    castellan's options. Here, the function reads secrets of Barbican with the token of the task,
+    see ``stored_secrets``. It fails unless the operator has enabled it with
+    ``[engine] decrypt_data``.
     """
     read = yaql_functions.decrypt_data
 

@@ -30,9 +30,9 @@ class ModelNotSaved(GlareMuranoError):
 def interrupt_tasks() -> None:
     """Let the engine interrupt tasks, and report them as failed, with their models and pins.
 
-    In Murano 16, a task ends when its process ends, and its result is never sent. The time of a
-    task is not limited. Here, an interruption ends all green threads of a task. The task then saves
-    its objects and pins, as after any error, and is reported as failed.
+    If a process ends in Murano 16, its tasks end as well, and their results are never sent. The
+    time of a task is not limited. Here, an interruption ends all green threads of a task. The task
+    then saves its objects and pins, as after any error, and is reported as failed.
     """
     execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
     execute_static = engine.StaticActionExecutor.execute
@@ -69,6 +69,7 @@ def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
 
     :param kind: the kind of request, for messages.
     :param function: the function that computes the answer.
+    :returns: the answer.
     :raises EngineStopped: if the engine stops.
     :raises TaskLimitExceeded: if the request takes too long or too much memory.
     """
@@ -83,7 +84,7 @@ def _time_limit(kind: str, option: str) -> tasks.TimeLimit:
 def save_models_of_interrupted_tasks() -> None:
     """Save the model of an interrupted task, whatever its packages do.
 
-    If the execution of a task ends early, Murano 16 destroys its loaded objects. For an interrupted
+    If the execution of a task ends early, Murano 16 destroys the task's objects. For an interrupted
     task, this would delete deployed resources in ``.destroy``. If the model cannot be saved, Murano
     16 loses it.
 
@@ -119,12 +120,12 @@ def save_models_of_interrupted_tasks() -> None:
 
 
 def release_objects_of_ended_tasks() -> None:
-    """Release objects that still exist after their task, without an error.
+    """Do not call ``.destroy`` of objects that still exist after their task has ended.
 
     The objects of a failed call exist as long as its exception. After the end of the task, nothing
     can call their ``.destroy`` any more. Murano 16 tries to call it, and for each object writes an
     error about ``object_store`` to the engine's output, without the name of a package. Here, it is
-    not called.
+    not called, and there is no error.
     """
     schedule_destruction = murano_object.RecyclableMuranoObject.__del__
 
@@ -136,13 +137,13 @@ def release_objects_of_ended_tasks() -> None:
 
 
 def _save(dsl_executor: Any, root: Any) -> Any:
-    """Return the model that is made from a task's objects, so that it can be saved.
+    """Make a model from the objects of a task, and return it.
 
     Unlike Murano 16, which only logs a failure, this function raises an error.
 
     :param root: the object of the environment.
-    :raises ModelNotSaved: if the model cannot be made. The message names the value or the size that
-        is the cause, or refers to the log.
+    :raises ModelNotSaved: if the model cannot be made, or is too large. The message names the value
+        or the size that is the cause, or refers to the log.
     """
     store = dsl_executor.object_store
     try:

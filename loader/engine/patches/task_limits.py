@@ -27,7 +27,8 @@ def limit_recursion() -> None:
 
     In Murano 16, Python's ``RecursionError`` occurs again while the error is reported, so the
     report fails with a ``TypeError``. Here, a call is refused while enough of Python's frames are
-    left for the report. Python's own limit is raised for this.
+    left for the report. Python's own limit is raised, since its default allows only about 20 nested
+    calls of MuranoPL.
     """
     sys.setrecursionlimit(max(sys.getrecursionlimit(), task_usage.RECURSION_LIMIT))
     invoke = executor.MuranoDslExecutor.invoke_method
@@ -102,7 +103,7 @@ def limit_waits() -> None:
 
 
 def limit_resources() -> None:
-    """Limit the YAML and JSON in a package's resources.
+    """Limit the size and the nesting of YAML and JSON in a package's resources.
 
     Murano 16 reads any file. Aliases in YAML can make a small file very large, and deeply nested
     JSON exceeds Python's stack. Here, the limits of class files apply.
@@ -153,10 +154,11 @@ def limit_messages() -> None:
 
 
 def describe_receivers() -> None:
-    """Describe the receiver in errors for unknown methods as ``format`` writes it.
+    """In errors about an unknown method, describe the object of the call as ``format`` does.
 
     YAQL uses Python's ``repr``, which may have any length, and shows memory addresses of objects.
-    Here, the description has at most 200 characters of the receiver.
+    Here, the description has at most 200 characters of the object. If ``format`` cannot write the
+    object, only its type is named.
     """
 
     def describe(receiver: Any) -> str:
@@ -184,7 +186,7 @@ def _describe_in(kind: Any, describe: Any) -> None:
 
 
 class _TaskLogger:
-    """A logger for MuranoPL; each line that it writes counts as a message of the task."""
+    """A logger for MuranoPL, which counts the messages that the task writes."""
 
     def __init__(self, name: str) -> None:
         task_usage.current().add_logger(name)

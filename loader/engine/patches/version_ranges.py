@@ -42,7 +42,7 @@ def replace_range_parser() -> None:
 
 
 def cache_package_ranges() -> None:
-    """Parse the range of each implicit requirement only once in a process.
+    """Parse each range that Murano makes for a package or a class only once in a process.
 
     Two modules of Murano 16 call ``semantic_version.Spec`` again for each package and class, which
     takes time. They use nothing else of ``semantic_version``, and never change a ``Spec``. So here,
@@ -55,14 +55,14 @@ def cache_package_ranges() -> None:
 def take_newest_without_version() -> None:
     """Use the newest version if an object, a static action or a schema names no version.
 
-    The specification "Murano versioning", section "Object version", says so. Murano 16 uses a
+    The specification "Murano versioning", section "Object version", requires this. Murano 16 uses a
     version 0.x instead, and fails if there is none. It also takes the number 0 in an object for a
     missing version, and reads ``1.10`` without quotes as 1.1. For a malformed type, its error does
     not say what is wrong.
 
     Here, a missing version means the newest, and the number 0 means 0.x. A fraction is refused, and
-    the error about a malformed type says what is wrong. Murano's clients send ``=0`` if somebody
-    gives no version for a static action or a schema, so ``=0`` means the newest there. A client
+    the error about a malformed type says what is wrong. If somebody gives no version for a static
+    action or a schema, Murano's clients send ``=0``, so there ``=0`` means the newest. A client
     that wants 0.x sends ``0``. In ``Require``, a missing range still means 0.x. Murano's own
     package loader keeps Murano's rule.
     """

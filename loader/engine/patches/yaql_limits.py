@@ -27,11 +27,12 @@ def provide_format() -> None:
 
 
 def enforce_quota() -> None:
-    """Refuse a value that exceeds the quota, before it is made; everything in it counts.
+    """Refuse a value that is larger than YAQL's memory quota, before the value is made.
 
     YAQL 3 counts a list or a dictionary without the values in it, and does not limit some
     functions: ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` use up all memory.
-    Here, functions of ``yaql_quota`` and ``yaql_guards`` replace those of YAQL and Murano.
+    Here, a list or a dictionary counts with all values in it, and functions of ``yaql_quota`` and
+    ``yaql_guards`` replace those of YAQL and Murano.
     """
     utils.limit_memory_usage = yaql_quota.limit_memory_usage
     utils.limit_iterable = yaql_quota.limit_iterable
@@ -47,9 +48,9 @@ def enforce_quota() -> None:
 def draw_from_system() -> None:
     """Let ``random`` and ``randomName`` take their numbers from the operating system.
 
-    In Murano 16, all tasks of a process share Python's own generator of random numbers. From 624
-    numbers, a package can compute all later numbers, and so the names and passwords that other
-    packages draw. The numbers of the operating system cannot be computed.
+    In Murano 16, all tasks of a process share Python's own generator of random numbers. If a
+    package knows 624 numbers, it can compute all later ones, and so the names and passwords that
+    other packages draw. The numbers of the operating system cannot be computed.
     """
     math.random = yaql_functions.random = random.SystemRandom()
 
