@@ -28,10 +28,11 @@ _MEMORY = 64 * 1024**2
 
 
 class Identity(NamedTuple):
-    """The values that identify an archive's content: path, size in bytes, and time of change.
+    """The key of an archive's index: the archive's path, size and time of change, and the limits.
 
-    If an archive is replaced, its identity changes. The time is in nanoseconds. The limits are part
-    of the identity, since an archive may exceed the limits of one reader, but not of another.
+    If an archive is replaced, its identity changes. The size is in bytes, and the time is in
+    nanoseconds. The limits are part of the key, since an archive may exceed the limits of one
+    reader, but not of another.
     """
 
     path: str
@@ -41,9 +42,9 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, path: pathlib.Path, limits: Limits) -> Self:
-        """Return the identity of an archive.
+        """Return the present identity of an archive.
 
-        :param limits: the limits for the archive.
+        :param limits: the limits of the reader, which the archive must not exceed.
         :raises OSError: if the archive is missing.
         """
         status = path.stat()
@@ -63,6 +64,7 @@ class ArchiveIndex:
     def __init__(self, identity: Identity, file: io.FileIO | None = None) -> None:
         """Open an archive, check it by the rules for archives, and list its files.
 
+        :param identity: the identity of the archive, with its path and the limits.
         :param file: the archive, if it is already open for reading.
         :raises InvalidArchive: if a rule is broken.
         :raises OSError: if the archive cannot be read.
@@ -82,13 +84,13 @@ class ArchiveIndex:
 
     @property
     def memory(self) -> int:
-        """An estimate of the memory that this index and its manifest take at most, in bytes."""
+        """The estimated memory for this index and its manifest, in bytes; they may take less."""
         paths = self.archive.paths
         manifest = self.archive.size(MANIFEST_FILE) if MANIFEST_FILE in paths else 0
         return 16_000 + 600 * len(paths) + 30 * manifest
 
     def kept_open(self, file: io.FileIO | None = None) -> contextlib.AbstractContextManager[None]:
-        """Keep the archive open for this thread during the block, so that it is opened only once.
+        """Keep the archive open for this thread during the ``with`` block; open it only once.
 
         :param file: the archive, if it is already open for reading.
         :raises OSError: if the archive cannot be opened.
@@ -144,7 +146,7 @@ class _ReopenedFile(io.RawIOBase):
 
     @contextlib.contextmanager
     def kept_open(self, file: io.FileIO | None = None) -> Iterator[None]:
-        """Keep the file open for this thread during the block."""
+        """Keep the file open for this thread during the ``with`` block."""
         with contextlib.ExitStack() as stack:
             self._kept.file = file or stack.enter_context(open(self.path, "rb", buffering=0))
             try:

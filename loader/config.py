@@ -301,12 +301,12 @@ def _public_lock(path: str) -> Lock:
 
 
 def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
-    """Return the offline index for a scope.
+    """Return the offline index for the project of a scope.
 
-    If the scope has no project id, its credentials identify the project, since Keystone may not be
-    reachable either.
+    If the scope has no project id, keystoneauth's cache id of its credentials identifies the
+    project: the index is used when services cannot be reached, and this may include Keystone.
 
-    :returns: None if the credentials do not identify the project.
+    :returns: None if the credentials have no cache id.
     """
     project_id = scope.project_id
     auth = scope.session.auth if scope.session is not None else None
@@ -363,7 +363,7 @@ def open_cache(conf: cfg.ConfigOpts) -> Cache:
 
 @contextlib.contextmanager
 def _naming_option(option: str, value: object) -> Iterator[None]:
-    """Put the name and the value of an option in front of error messages from the block."""
+    """Put the name and the value of an option in front of error messages of the ``with`` block."""
     try:
         yield
     except errors.LoaderError as error:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 @functools.cache
 def installed(group: str) -> Mapping[str, Mapping[str, importlib.metadata.EntryPoint]]:
-    """Return the entry points of a group.
-
-    The result is a mapping of names to mappings. The inner mapping has the entry points with one
-    name, by the names of the distributions that register them.
+    """Return the entry points of a group, by name and by distribution.
 
     Each process reads the metadata of the installed distributions only once.
+
+    :returns: name of entry points -> name of a distribution -> the entry point that the
+        distribution registers under this name.
     """
     found: dict[str, dict[str, importlib.metadata.EntryPoint]] = collections.defaultdict(dict)
     for entry_point in importlib.metadata.entry_points(group=group):

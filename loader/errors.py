@@ -238,7 +238,7 @@ class UnsupportedFormat(LoaderError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names for a message; the list and long names are shortened.
+    """Join names for a message; a long list is shortened, and so are long names.
 
     :returns: ``none`` if there are no names.
     """

@@ -31,10 +31,10 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Replace a file by what the block writes, or create it; a failure changes no existing file.
+    """Replace a file by what the ``with`` block writes, or create it.
 
-    If the path is a symbolic link, its target is replaced. The new file has the mode of the old
-    one.
+    A failure does not change an existing file. If the path is a symbolic link, its target is
+    replaced. The new file has the mode of the old one.
 
     :raises FileExistsError: if the path is a directory or a device.
     """
@@ -51,7 +51,7 @@ def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def created(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Create a file with what the block writes; after a failure, there is no file.
+    """Create a file with what the ``with`` block writes; a failed attempt leaves no new file.
 
     :raises FileExistsError: if the path exists.
     """
@@ -84,7 +84,9 @@ def _replaceable_mode(path: pathlib.Path) -> int | None:
 
 @contextlib.contextmanager
 def _new_file(target: pathlib.Path, path: pathlib.Path) -> Iterator[tuple[IO[bytes], pathlib.Path]]:
-    """Open a temporary file beside a target, and remove it after the block.
+    """Open a temporary file beside a target, and yield the file and its path.
+
+    The temporary file is removed after the ``with`` block.
 
     :param path: the path to name in an error, instead of the temporary file.
     """
@@ -143,7 +145,10 @@ def digest(path: str | pathlib.Path) -> str:
 
 
 def is_temporary(error: OSError) -> bool:
-    """Return whether another attempt to read the same file may succeed later."""
+    """Return whether an error is due to a temporary shortage, such as too many open files.
+
+    A later attempt to read the file may succeed.
+    """
     return error.errno in _SHORTAGES
 
 
@@ -156,5 +161,8 @@ def size_on_disk(size: int) -> int:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file, and create it with mode 0600 if it is missing; pass this to ``open``."""
+    """Open a file; create a missing file with mode 0600.
+
+    This function is for the parameter ``opener`` of ``open``.
+    """
     return os.open(path, flags, 0o600)

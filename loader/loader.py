@@ -622,12 +622,10 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version that may be used for a range.
+        """Return the newest of some versions that may be used for a range; None if there is none.
 
         A yanked version may be used only if it was chosen for this range, or if the range is
         exactly this version.
-
-        :param versions: the versions from which one is selected.
         """
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
@@ -727,7 +725,7 @@ class PackageLoader:
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:
-        """Count the time that the block takes, and put ``failure`` in front of error messages.
+        """Count the time of the ``with`` block, and put ``failure`` in front of its error messages.
 
         :param failure: what has failed, such as ``the pinned versions cannot be found``.
         """
@@ -741,7 +739,9 @@ class PackageLoader:
             self._seconds += time.monotonic() - start
 
     def _log_versions(self, fqn: str, new: Collection[Version]) -> None:
-        """Log if several versions of a package are used, and why newer ones were not chosen.
+        """Log which versions of a package are used, if there are several.
+
+        For each version that the last query has added, also log why no newer one was chosen.
 
         :param new: the versions that the last query has added.
         """
@@ -755,7 +755,11 @@ class PackageLoader:
                 LOG.info("%s %s is used, not a newer version: %s", fqn, version, explanation)
 
     def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
-        """Log a warning if a class comes from another version than the pinned one."""
+        """Log a warning if a class comes from another version of its package than the pinned one.
+
+        :param release: the release that defines the class.
+        :param spec: the range in the header of an object.
+        """
         pinned = self.pins.select(release.fqn, spec)
         is_pinned = release.version in self.pins.table.get(release.fqn, ())
         if pinned and not is_pinned and spec.match(release.version):

@@ -95,7 +95,7 @@ class OfflineIndex(Catalog):
         return resolved
 
     def record(self, choice: Choice) -> None:
-        """Record a release, if its archive is in the cache."""
+        """Record a release, if its archive is in the cache; a failure is only logged."""
         release = choice.release
         if choice.catalog is self or not self._cache.has(release.digest):
             return
@@ -122,8 +122,10 @@ class OfflineIndex(Catalog):
     def _fallback(self, query: Query, seconds: float, reserved: ReservedNames) -> Resolution | None:
         """Choose packages from the catalogues that can be reached, and from the index.
 
-        :returns: None if neither the catalogues nor the index have a package or a class that the
-            query names.
+        A missing package that another package requires is left out of the result: it is searched
+        for again when it is loaded.
+
+        :returns: None if a package or a class that the query itself names is missing.
         """
         self._read()
         while True:

@@ -4,8 +4,9 @@
 
 A query has requirements, and the result is their *closure*: a release for each of them, and for all
 that these releases require. A single catalogue may choose the whole closure in one request. If it
-cannot, or if there are several catalogues, each catalogue is queried for each level of the
-dependency graph. Both ways use ``glare_murano.resolver``, so the result is the same.
+cannot, or if there are several catalogues, each catalogue is queried level by level: first for the
+packages that the query requires, then for those that these require, and so on. Both ways use
+``glare_murano.resolver``, so the result is the same.
 
 If several catalogues have a version, the first of them is used. If different versions satisfy the
 requirements equally well, the versions in the first catalogue are chosen.
@@ -105,8 +106,10 @@ class Resolution:
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
         """Return a chosen release that defines a class; None if there is none.
 
-        The first range that contains such a release counts. A release that was chosen for the
-        header of an object is preferred, and then the newest one.
+        The ranges are tried in the given order. In a range, a release that was chosen for the
+        header of an object is preferred, and then the newest release.
+
+        :param specs: the ranges of the package's version.
         """
         defining = [choice for choice in self.chosen if class_name in choice.release.classes]
         for spec in specs:
@@ -129,8 +132,11 @@ class Resolution:
     def find_missing(
         self, fqn: str, *specs: VersionSpec
     ) -> resolver.Unsatisfied | resolver.External | None:
-        """Return the first demand for a package in one of the ranges that no release satisfies.
+        """Return the first demand for a package that no chosen release satisfies.
 
+        Either nothing satisfies the demand, or an extension plug-in of the engine does.
+
+        :param specs: the ranges that the demand may have; they are tried in this order.
         :returns: None if there is no such demand.
         """
         every: list[resolver.Unsatisfied | resolver.External] = [*self.unsatisfied, *self.external]
@@ -145,7 +151,7 @@ class Resolution:
         pinned: Version | None = None,
         requirer: resolver.PackageVersion | None = None,
     ) -> errors.NoSuchPackage:
-        """Return the error for a demand that no release satisfies.
+        """Make the error for a demand that no release satisfies.
 
         :param catalogs: the catalogues that were searched.
         :param spec: the range in the message; by default, the range of the demand.
@@ -222,11 +228,11 @@ class Resolution:
     ) -> list[resolver.Demand]:
         """Return all demands for the package of a given demand.
 
-        Demands with the range of the given demand come first. Then unsatisfied demands come before
-        others, demands for newer versions before those for older ones, and short chains before long
-        ones.
+        Demands with the range of the given demand come first. Among these, and among the others,
+        the demands of ``requirer`` come first. Then unsatisfied demands come before others, demands
+        for newer versions before those for older ones, and short chains before long ones.
 
-        :param requirer: among demands with the same range, those of this package come first.
+        :param requirer: a package; None to prefer no package.
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
         choices = self.choices.get(demand.fqn, {})
@@ -243,7 +249,7 @@ class Resolution:
 
 
 def _unusable(missing: resolver.Unsatisfied) -> Mapping[str, Sequence[Version]]:
-    """Return the versions that cannot be chosen for a demand, by the reason."""
+    """Return a mapping of reasons to the versions that cannot be chosen for these reasons."""
     found = collections.defaultdict(list)
     for version in missing.exact_only:
         # A query may exclude all pre-releases; the answer does not say which were also yanked.
@@ -252,9 +258,9 @@ def _unusable(missing: resolver.Unsatisfied) -> Mapping[str, Sequence[Version]]:
 
 
 def explain(choice: Choice) -> str:
-    """Return why newer versions than the chosen one were not chosen.
+    """Return why newer versions than the chosen one were not chosen; empty if there are none.
 
-    Versions that only a pin excludes are left out.
+    Versions that only a pin excludes do not count.
     """
     found = [passed for passed in choice.why.passed_over if passed.reason != Reason.PIN]
     return "; ".join(
@@ -267,7 +273,7 @@ def explain(choice: Choice) -> str:
 
 
 def explain_missing(missing: resolver.Unsatisfied) -> str:
-    """Return why no version of a missing package was chosen."""
+    """Return why no version of a missing package was chosen; empty if it has no versions."""
     demand = _range_text(missing.demand, False)
     found = {Reason.RANGE: missing.available, Reason.EXACT_ONLY: missing.exact_only}
     return "; ".join(
@@ -350,7 +356,7 @@ def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
     """Return whether this loader may use all releases that a service has chosen.
 
     The service and this loader may have different files of reserved names. Then the service may
-    choose a release that this loader refuses.
+    choose a release that this loader must not use. This is logged.
     """
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):
@@ -370,7 +376,11 @@ def by_level(
     seconds: float = resolver.MAX_SECONDS,
     reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
-    """Choose packages as ``resolve`` does, but always query the catalogues level by level."""
+    """Choose packages as ``resolve`` does, but let no catalogue choose them itself.
+
+    The catalogues are queried level by level: first for the packages that the query requires, then
+    for the packages that these require, and so on.
+    """
     eligibility = Eligibility(reserved, query.private_overrides)
     budget = PausingBudget(seconds, resolver.REMEDY)
     source = _Releases(EligibleReleases(catalogs, eligibility, budget), query.prereleases)
@@ -520,7 +530,7 @@ class _Releases:
 
 @contextlib.contextmanager
 def _naming_catalog(catalog: Catalog) -> Iterator[None]:
-    """Add the catalogue to a ``CatalogUnavailable`` error that the block raises."""
+    """Add the catalogue to a ``CatalogUnavailable`` error that the ``with`` block raises."""
     try:
         yield
     except errors.CatalogUnavailable as error:

@@ -3,7 +3,8 @@
 """Find all subclasses of a class in the packages of all catalogues together.
 
 A base class may be in another catalogue than its subclasses: for example, Murano's core library may
-be in a directory. So each level of the class hierarchy is looked up in every catalogue.
+be in a directory. So every catalogue is searched for the direct subclasses of the class, then for
+the direct subclasses of these, and so on.
 """
 
 import dataclasses

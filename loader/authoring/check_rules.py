@@ -2,7 +2,8 @@
 
 """The rules that ``openstack murano package check`` adds to the rules for uploads.
 
-Their codes, and the strings below them, appear in ``doc/source/guides/authors/authoring.rst``.
+The codes of the rules, and the strings below the rules, appear in
+``doc/source/guides/authors/authoring.rst``.
 """
 
 import enum
@@ -10,7 +11,11 @@ import enum
 
 @enum.unique
 class CheckRule(enum.StrEnum):
-    """A rule; its value is its code, and the string below it says what is wrong and what to do."""
+    """A rule of the command ``package check``.
+
+    The value of a member is the code of the rule. The string below a member says what is wrong, and
+    what to do.
+    """
 
     PACKAGE_UNREADABLE = "package-unreadable"
     """A file or a directory cannot be read, or there is no package in it. Correct the path."""

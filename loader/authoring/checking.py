@@ -4,7 +4,7 @@
 
 A finding is an error if an upload would be refused because of it, or if the version is too small
 for the changes. Other findings are warnings: an upload accepts them, but they look like mistakes.
-By default, a form that the dashboard cannot show is a warning too.
+By default, a form that the dashboard cannot show causes only a warning.
 """
 
 import contextlib
@@ -62,8 +62,8 @@ def check(
     :param place: a directory or a ZIP file.
     :param form_check: whether the service refuses forms that the dashboard cannot show; by default,
         it accepts them, as a service with default options does.
-    :param requirements: a function that returns required packages, as for ``compare``; without it,
-        classes of other packages are not searched for.
+    :param requirements: a function that takes an FQN and a range, and returns the required package;
+        without it, classes of other packages are not searched for.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
     """
     found: list[Finding] = []
@@ -87,7 +87,7 @@ def check(
 def _broken_rules(
     place: pathlib.Path, archive: Archive, form_check: FormCheck
 ) -> Iterator[Finding]:
-    """Yield an error for each problem that prevents an upload, and then the upload's warnings."""
+    """Yield the findings of an upload: errors, for which it would be refused, and then warnings."""
     problems: Sequence[Problem] = ()
     try:
         warnings = read_contents(archive, describe_for_author, form_check).warnings
@@ -105,10 +105,13 @@ def check_bases(
 ) -> tuple[list[Finding], Mapping[str, str]]:
     """Check that the package itself, or a package that it requires, defines each base class.
 
+    If a required package cannot be read, it may define a missing base class. Then the base class is
+    not reported, but the unread package is.
+
     :param place: a valid package: a directory or a ZIP file.
-    :param requirements: a function that returns required packages, as for ``compare``.
-    :returns: the findings, and the required packages that were not read. The latter are a mapping
-        of FQNs with ranges to the reasons; these packages may have the missing base classes.
+    :param requirements: a function that takes an FQN and a range, and returns the required package.
+    :returns: the findings, and a mapping of unread packages, as ``FQN RANGE``, to the reasons why
+        they were not read.
     """
     with Archive.open(place) as archive:
         contents = read_contents(archive)
@@ -140,7 +143,7 @@ def check_version(
     If all files are the same, including the version, there are no findings.
 
     :param old: the release to compare with.
-    :param requirements: a function that returns required packages, as for ``compare``.
+    :param requirements: a function that takes an FQN and a range, and returns the required package.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if the old package breaks rules.
     """
@@ -172,7 +175,7 @@ def check_version(
 
 
 def unreadable(place: pathlib.Path, reason: str) -> Finding:
-    """Return the finding for a place that cannot be read, or has no package."""
+    """Return the finding for a path that cannot be read, or at which there is no package."""
     return Finding(Level.ERROR, CheckRule.PACKAGE_UNREADABLE, place, 0, reason)
 
 
@@ -272,10 +275,13 @@ class _Mistakes:
             yield from self._expression(node, file, namespaces)
 
     def _may_use_class(self, node: yaml.Node, namespaces: Mapping[str, str] | None) -> bool:
-        """Return whether a node may use a class, although it is not marked as an expression.
+        """Return whether an unmarked string has to be searched for the names of classes.
 
-        It may do so if it is a string in a class file and valid YAQL. Without a function that finds
-        required packages, uses of classes are not checked, so the result is False.
+        A string is unmarked if it has no tag ``!yaql``, and does not begin with ``$``. It has to be
+        searched if it is in a class file and is valid YAQL. Without a function that finds required
+        packages, nothing is searched.
+
+        :param namespaces: a mapping of prefixes to namespaces for a class; None for a form.
         """
         if namespaces is None or self._find is None or not is_expression(node):
             return False
@@ -303,11 +309,11 @@ class _Mistakes:
                 yield self._warning(file, line_of(node), CheckRule.CLASS_UNREQUIRED, message)
 
     def _is_unrequired(self, class_name: str) -> bool:
-        """Return whether neither the package nor a required package has a class.
+        """Return whether a class is missing in the package and in all packages that it requires.
 
-        If a required package was not found, or is not valid, the result is False. It is also False
-        for a class whose name begins with the package's name: such a class may be in a file of
-        another class.
+        If a required package cannot be read, the result is False. It is also False for the class
+        that the engine itself defines, and for a class whose name begins with the package's name:
+        such a class may be in a file of another class.
         """
         is_own = class_name.startswith(f"{self._manifest.fqn}.")
         if self._hierarchy is None or is_own or class_name == _ENGINE_CLASS:
@@ -320,7 +326,10 @@ class _Mistakes:
 
     @functools.cached_property
     def _hierarchy(self) -> Hierarchy | None:
-        """The classes of the package; None if they are invalid, or without ``requirements``."""
+        """The classes of the package, with those of required packages.
+
+        This is None if the package is invalid, or if no function finds required packages.
+        """
         if self._find is None:
             return None
         try:
@@ -340,7 +349,10 @@ def _is_meant_as_expression(node: yaml.Node) -> bool:
 def _from_problem(
     place: pathlib.Path, archive: Archive | None, problem: Problem, level: Level = Level.ERROR
 ) -> Finding:
-    """Make a finding from a problem, whose place is a file or a key of the manifest."""
+    """Make a finding from a problem, which names a file of the package or a key of the manifest.
+
+    For a key, the finding has the line of the key in the manifest.
+    """
     where, line, message = problem.where, problem.line, problem.message
     paths: Sequence[str] = archive.paths if archive is not None else ()
     # A key of the manifest, such as Classes, may also be the name of a directory.

@@ -11,7 +11,7 @@ _MAX_TEXT = 1024**2
 
 
 def diff(old: Archive, new: Archive, old_name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff of all files, in alphabetical order.
+    """Yield the lines of a unified diff of two packages, file by file in alphabetical order.
 
     :param old_name: the name of the old package in the headers of the diff.
     :param new_name: the name of the new package in the headers.

@@ -26,7 +26,10 @@ _LAST_PAGE = "workflowManagement"
 
 
 def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
-    """Find classes that a form uses but the package lacks, and values that the form itself lacks.
+    """Yield the mistakes in the sections ``Application`` and ``Templates`` of a form.
+
+    A mistake is a class that is missing in the manifest although the package should define it, or a
+    reference to a page or a field that the form does not have.
 
     :param form: a form that ``check_form`` has accepted.
     """
@@ -45,7 +48,12 @@ def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
 
 
 def is_missing(manifest: Manifest, class_name: str) -> bool:
-    """Return whether a class is missing although its name begins with the package's name."""
+    """Return whether a package should define a class, but its manifest does not list the class.
+
+    A package should define a class if the name of the class begins with the name of the package.
+    There are two exceptions: if the name also begins with the name of a required package, and if
+    the package requires an older version of itself.
+    """
     prefix = f"{manifest.fqn}."
     own = manifest.requirements.get(manifest.fqn)
     if own is not None and not satisfies_itself(manifest.version, own):
@@ -58,7 +66,10 @@ def is_missing(manifest: Manifest, class_name: str) -> bool:
 
 
 def _pages(forms: yaml.Node | None) -> dict[str, set[str]]:
-    """Return a mapping of the form's pages to the names of their fields."""
+    """Return a mapping of a form's pages to the names of their fields.
+
+    :param forms: the section ``Forms``.
+    """
     found: dict[str, set[str]] = {}
     for page in forms.value if isinstance(forms, yaml.SequenceNode) else ():
         for name, (_, content) in list(entries(page).items())[:1]:

@@ -94,11 +94,12 @@ class WrongDirectory(errors.LoaderError, ValueError):
 
 
 def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[pathlib.Path]:
-    """Find packages below a path, and yield their directories and ZIP files.
+    """Yield the directories and the ZIP files of all packages at a path, or below it.
 
-    Hidden directories and symbolic links are not searched. By default, directories called ``dev``
-    are not searched either: a package in development has no version until the command ``package
-    release`` sets it (specification "Murano versioning", section "Developer impact").
+    A path that is not a directory is yielded as it is, without a check. Hidden directories and
+    symbolic links are not searched. By default, directories called ``dev`` are not searched either:
+    a package in development has no version until the command ``package release`` sets it
+    (specification "Murano versioning", section "Developer impact").
 
     :param path: the ZIP file or the directory of a package, or a directory to search.
     :param omitted: the names of directories that are not searched.
@@ -131,10 +132,11 @@ def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[path
 def read_all(
     paths: Iterable[pathlib.Path], folder: pathlib.Path, version: Version | None = None
 ) -> list[LocalPackage]:
-    """Read all packages below paths, and pack directories into ZIP files.
+    """Read all packages at the given paths and below them, and pack directories into ZIP files.
 
     :param folder: the directory for the ZIP files.
     :param version: the version that all packages get instead of the version in their manifests.
+    :returns: the packages; if a package is found twice with the same files, only the first.
     :raises InvalidPackages: if packages have problems, if there is no package below a path, or if
         two different packages have the same name and version. The error has all problems.
     """
@@ -176,7 +178,8 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
 def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
     """Return whether a package and another archive have the same files.
 
-    Both are packed again and then compared, since different tools pack the same files differently.
+    Different tools pack the same files differently. So both archives are packed again in the same
+    way, and then compared.
 
     :raises InvalidArchive: if the other archive is not valid.
     """
@@ -185,6 +188,8 @@ def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
 
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
     """Check that a directory whose name is a version has a package of this version.
+
+    ZIP files, and directories with other names, are not checked.
 
     :param place: the directory or the ZIP file of the package.
     :raises WrongDirectory: if the package has another version.
@@ -214,9 +219,12 @@ def find_form_problems(package: LocalPackage) -> Sequence[Problem]:
 
 @contextlib.contextmanager
 def named(place: object) -> Iterator[None]:
-    """Put the place of a package before the message of each problem that the block finds.
+    """Raise InvalidPackages if the ``with`` block raises InvalidPackage.
 
-    :raises InvalidPackages: instead of InvalidPackage; the error has all problems.
+    The new error has all problems of the old one, each with the place of the package in front.
+
+    :param place: the directory or the ZIP file of the package.
+    :raises InvalidPackages: if the block raises InvalidPackage.
     """
     try:
         yield
@@ -249,9 +257,12 @@ def pack(archive: Archive, target: pathlib.Path, manifest: bytes | None = None) 
 
 
 def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) -> LocalPackage:
-    """Read and check a package; pack it if it is a directory, or gets another version.
+    """Read and check a package; pack it if it is a directory, or if it gets another version.
 
+    :param folder: the directory for the new ZIP file.
+    :param version: the version of the new ZIP file; None keeps the version in the manifest.
     :raises InvalidPackage: if the package breaks rules; the error has all problems.
+    :raises WrongDirectory: if the directory's name is a version, but not the package's version.
     :raises OSError: if a file cannot be read or written.
     """
     with Archive.open(place) as archive:

@@ -53,7 +53,8 @@ class Release:
     :param version: the version of the release.
     :param directory: the directory for the release, which does not exist yet.
     :param comparison: the comparison with the newest older release; None for the first release.
-    :param ranges: the ranges that the release adds to requirements without a range, by FQN.
+    :param ranges: a mapping of required packages to ranges: the requirements that have no range in
+        ``dev``, and the ranges that they get in the release.
     :param archive: a ZIP file with the files of the release.
     :param warnings: mistakes in the directory ``dev`` that are not refused, such as unknown keys.
     """
@@ -89,8 +90,8 @@ def prepare(
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for temporary files.
     :param version: the version of the release, instead of the default.
-    :param requirements: a function that returns a required package; it is called if no release
-        beside the tree is in the required range.
+    :param requirements: a function that takes an FQN and a range, and returns the required package.
+        It is called if the tree of the required package has no release in the range.
     :raises ReleaseError: if there is nothing to release, if the version was released already, or if
         a required package has no release.
     :raises InvalidPackages: if ``dev`` breaks rules.
@@ -143,7 +144,7 @@ def check_version(release: Release) -> None:
 
 
 def write(release: Release) -> None:
-    """Write the directory of a release; after a failure, it does not exist.
+    """Write the directory of a release; a failed attempt leaves no new directory.
 
     :raises OSError: if the directory exists already, or cannot be written.
     """
@@ -165,12 +166,13 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return ranges by FQN, for the requirements in a manifest that have no range.
+    """Choose ranges for the requirements of a manifest that have no range.
 
-    Each range is compatible with the newest release of the required package beside the tree.
+    Each range is compatible with the newest release in the tree of the required package.
 
     :param parent: the directory with the trees of all packages.
-    :raises ReleaseError: if a required package is beside the tree, but has no release.
+    :returns: a mapping of FQNs to ranges, without the packages that have no tree.
+    :raises ReleaseError: if the tree of a required package has no release.
     """
     found = {}
     for fqn in manifest.document.get("Require") or ():
@@ -200,10 +202,10 @@ def _compatible_range(version: Version) -> str:
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
     """Return a function that finds a required package.
 
-    The function searches the trees beside the tree of the released package. If it finds nothing
-    there, it calls ``requirements``.
+    This function first searches the trees of all packages. If no release there is in the range, it
+    calls ``requirements``.
 
-    :param parent: the directory with the trees of all packages.
+    :param parent: the directory with the trees.
     :param requirements: a function that finds packages elsewhere; None to search nowhere else.
     """
 
@@ -236,9 +238,14 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that the edited manifest has the new version and ranges; YAML anchors can prevent this.
+    """Check that an edit of a manifest has set the version and the ranges.
 
-    :raises ReleaseError: if the manifest has other values, or is not valid.
+    YAML anchors in a manifest can prevent this.
+
+    :param data: the content of the edited manifest.
+    :param ranges: a mapping of FQNs to the ranges that were set.
+    :param dev: the directory of the manifest before the edit, for the message.
+    :raises ReleaseError: if the edited manifest has other values, or is not valid.
     """
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)

@@ -20,8 +20,9 @@ from loader.cache.checksums import Record
 class ArchiveFiles:
     """A directory of archives, and a directory of their records.
 
-    The caller locks a digest before it changes the archive. Methods raise ``OSError`` if the disk
-    fails.
+    A record has the size and the time of change that an archive had when its digest was last
+    checked. The caller locks a digest before it changes the archive. Methods raise ``OSError`` if
+    the disk fails.
     """
 
     def __init__(self, root: pathlib.Path, records: pathlib.Path) -> None:
@@ -64,7 +65,8 @@ class ArchiveFiles:
     def damage(self, digest: str) -> list[str] | None:
         """Read an archive, and return what is wrong with it; None if the archive is missing.
 
-        If the archive is intact, its record is written again if necessary.
+        If the archive is intact, but its record is missing, damaged or out of date, a new record
+        is written.
 
         :returns: problems such as "its archive has changed since it was stored"; an empty list for
             an intact archive.
@@ -79,7 +81,7 @@ class ArchiveFiles:
         return [f"its archive {problem}" for problem in problems.values()]
 
     def place(self, made: Mapping[str, ArchiveIndex]) -> None:
-        """Sync new archives to the disk, and then move them into the directory of the archives.
+        """Sync new archives to the disk, move them to their places, and write their records.
 
         :param made: a mapping of digests to the indexes of the archives.
         """
@@ -105,7 +107,7 @@ class ArchiveFiles:
         fs.sync(self._root)
 
     def size(self, digest: str) -> int:
-        """Return how many bytes an archive occupies on the disk."""
+        """Return how many bytes an archive occupies on the disk; 0 if the archive is missing."""
         try:
             return fs.size_on_disk(self.path(digest).lstat().st_size)
         except FileNotFoundError:

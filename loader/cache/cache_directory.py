@@ -58,17 +58,19 @@ class CacheDirectory:
                 _check_owner(path)
 
     def close(self) -> None:
-        """Close the cache: from now on, ``errors`` refuses every use of it."""
+        """Close the cache: from now on, ``errors`` raises CacheError for every use of it."""
         self._is_closed = True
 
     def refresh(self) -> None:
-        """Open the directories, since this makes an NFS client fetch changes from its server."""
+        """Make an NFS client fetch changes from its server, by opening the directories."""
         for directory in (self.archives, self.packages):
             os.close(os.open(directory, os.O_RDONLY))
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Turn an OSError in the block into a CacheError; do not run the block on a closed cache.
+        """Raise CacheError instead of an OSError that the ``with`` block raises.
+
+        If the cache is closed, CacheError is raised before the block begins.
 
         :param action: what the block does, for the message.
         :raises CacheError: if the cache is closed, or its disk fails.
@@ -85,9 +87,12 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context manager within ``errors``, but run the caller's block outside of it.
+        """Enter a context manager; if it cannot be entered, raise CacheError instead of OSError.
+
+        An OSError of the ``with`` block itself is raised unchanged.
 
         :param action: what the context manager does, for the message.
+        :raises CacheError: if the cache is closed, or its disk fails.
         """
         with contextlib.ExitStack() as stack:
             with self.errors(action):

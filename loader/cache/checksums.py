@@ -140,7 +140,10 @@ class Record:
         return boot_id() in self.boots
 
     def confirmed(self) -> Self:
-        """Return a copy that also lists this boot; the caller has written or checked the files."""
+        """Return a copy of this record with the present boot id.
+
+        Call this after all files were written or checked.
+        """
         if self.is_of_this_boot:
             return self
         return dataclasses.replace(self, boots=(*self.boots, boot_id())[-_MAX_BOOTS:])
@@ -149,8 +152,8 @@ class Record:
         """Read all files, and return how they differ from the record.
 
         :returns: a mapping of damaged, missing or added paths to phrases such as "is missing".
-        :raises OSError: if a file cannot be read at the moment, since too many files are open, for
-            example.
+        :raises OSError: if a file cannot be read for a temporary reason, such as too many open
+            files. If it cannot be read for another reason, this is one of the returned problems.
         """
         problems = {}
         for directory in self.directories:
@@ -169,9 +172,9 @@ class Record:
 
 @functools.cache
 def boot_id() -> str:
-    """Return the id that the kernel chose when this host was started.
+    """Return the boot id of this host, which the kernel chooses at each start.
 
-    :returns: a new id for this process if the kernel has none.
+    If the kernel has no boot id, a new id for this process is returned.
     """
     try:
         return _BOOT_ID.read_text().strip()

@@ -108,7 +108,7 @@ class LockFile:
     def exclusive(
         self, name: str, subject: str, is_done: Callable[[], bool] = lambda: False
     ) -> Iterator[bool]:
-        """Wait for an exclusive lock on a name, and keep the lock while the block runs.
+        """Wait for an exclusive lock on a name, and keep it while the ``with`` block runs.
 
         :param subject: what is locked, in messages.
         :param is_done: a function that returns true if another process has done the work for which
@@ -122,7 +122,10 @@ class LockFile:
 
     @contextlib.contextmanager
     def try_exclusive(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock names while the block runs, without a wait; yield the names that could be locked."""
+        """Lock names without waiting, and yield those that could be locked.
+
+        The locks are exclusive, and are released after the ``with`` block.
+        """
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
@@ -154,7 +157,7 @@ class LockFile:
         return self._file
 
     def _leave_to_parent(self) -> None:
-        """Close the descriptors from the parent process, which keeps its locks."""
+        """Close, in a forked process, the descriptors of its parent, which keeps its locks."""
         for file in self._exclusive:
             os.close(file)
         self._exclusive.clear()
@@ -214,7 +217,10 @@ class LockFile:
         return True
 
     def _holder(self, file: int, name: str) -> str:
-        """Return, for messages, which processes have a lock, as far as this user can see them."""
+        """Return the processes that have a lock, as a string for messages.
+
+        Processes that this user cannot see are left out.
+        """
         place = f":{os.fstat(file).st_ino} {_offset(name)} {_offset(name)}\n"
         pids = set()
         for open_file in _PROCESSES.glob("[0-9]*/fdinfo/*"):

@@ -26,7 +26,9 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Advance the latest time to a file's last-used time, which may be later in a copied cache.
+    """Set the latest time to a file's last-used time, if the file's time is later.
+
+    This may be so in a cache that was copied.
 
     :param latest: the file that stores the latest time.
     :param used: the last-used time of a file, in nanoseconds.

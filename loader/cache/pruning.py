@@ -83,13 +83,15 @@ class Pruner:
             )
 
     def prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
-        """Remove packages, if all packages together are larger than a limit.
+        """Remove packages without an archive; above a limit, also remove the least recently used.
 
-        Packages without an archive are always removed. Packages in use are never removed.
+        Packages in use are not removed.
 
-        :param limit: the largest allowed size, in bytes.
+        :param limit: the largest allowed size of all packages, in bytes. If they are not larger,
+            only packages without an archive are removed.
         :param goal: the size, in bytes, at which the removal stops.
-        :returns: the removed packages, and the total size of all other packages, in bytes.
+        :returns: the removed packages that had an archive, and the total size of the remaining
+            packages that have one, in bytes.
         """
         removed: list[KeptPackage] = []
         with self._locks.exclusive("prune", "pruning"):
@@ -111,7 +113,7 @@ class Pruner:
         return removed, size
 
     def _remove(self, package: KeptPackage) -> bool:
-        """Remove a package, unless it is in use or was used meanwhile.
+        """Remove a package, unless it is in use, or was used since it was listed.
 
         :returns: whether nothing of the package is left.
         """
@@ -135,5 +137,5 @@ class Pruner:
 
 
 def use_lock(digest: str) -> str:
-    """Return the name of the shared lock that each user of a package has."""
+    """Return the name of the lock that each process shares while it uses a package."""
     return f"use {digest}"

@@ -39,7 +39,7 @@ class UsedSpace:
         return total
 
     def correct(self, measured: int, before: int) -> None:
-        """Set the total to a measured size; sizes that were added during the measurement are kept.
+        """Set the total to a measured size, plus what was added during the measurement.
 
         :param measured: the measured size.
         :param before: the total before the measurement.

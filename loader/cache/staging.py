@@ -21,7 +21,11 @@ def lock_name(name: str) -> str:
 
 
 class StagingDirectories:
-    """The staging directories below a root; methods raise ``OSError`` if the disk fails."""
+    """The staging directories below a root.
+
+    Files in a staging directory are not complete yet; they are moved to their places later. Methods
+    raise ``OSError`` if the disk fails.
+    """
 
     def __init__(self, root: pathlib.Path, locks: LockFile) -> None:
         """Use an existing directory.
@@ -33,7 +37,7 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Make an empty staging directory, and remove it after the block.
+        """Make an empty staging directory, and remove it after the ``with`` block.
 
         The caller must have locked the name, and may move the directory to another place.
         """
@@ -47,7 +51,7 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def new(self) -> Iterator[pathlib.Path]:
-        """Make an empty staging directory with a new name, and remove it after the block."""
+        """Make a staging directory with a new name, and remove it after the ``with`` block."""
         name = uuid.uuid4().hex
         with self._locks.exclusive(lock_name(name), name), self.directory(name) as path:
             yield path

@@ -106,9 +106,9 @@ class Cache:
         """Open a directory as a cache; a missing directory is created.
 
         :param limits: the limits for an archive.
-        :param max_size: how many bytes all packages together may take. If a new package exceeds
-            this limit, the least recently used packages are removed until an eighth of the limit is
-            free. Packages in use are not removed.
+        :param max_size: how many bytes all packages together may take. If they take more after a
+            package was added, the least recently used packages are removed until an eighth of this
+            limit is free. Packages in use are not removed.
         :param lock_timeout: the longest wait for another process, in seconds.
         :raises CacheError: if the directory cannot be used.
         :raises TypeError: if ``folder`` is not a path.
@@ -266,7 +266,7 @@ class Cache:
             return bool(DIGEST.match(digest)) and self._archives.has(digest)
 
     def stored(self) -> list[StoredArchive]:
-        """Return all packages in the cache, in the order in which they would be pruned.
+        """Return all packages that have an archive, in the order in which they would be pruned.
 
         This does not count as a use of the packages.
 
@@ -328,7 +328,7 @@ class Cache:
 
     @contextlib.contextmanager
     def staging_directory(self) -> Iterator[pathlib.Path]:
-        """Make a private directory in the cache, and remove it after the block.
+        """Make a private directory in the cache, and remove it after the ``with`` block.
 
         If the process is killed, the next user of the cache removes the directory.
 
@@ -357,7 +357,10 @@ class Cache:
     def _exclusive(
         self, digest: str, is_done: Callable[[], bool] = lambda: False
     ) -> contextlib.AbstractContextManager[bool]:
-        """Lock a package while the block changes it; see ``LockFile.exclusive``."""
+        """Return a context manager that locks a package, so that its block may change it.
+
+        The parameters and the yielded value are those of ``LockFile.exclusive``.
+        """
         return self._locks.exclusive(lock_name(digest), self._title(digest), is_done)
 
     @contextlib.contextmanager
@@ -456,7 +459,9 @@ class Cache:
         return list(made)
 
     def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
-        """Add the sizes of new packages to the total size; prune if this exceeds the cache's limit.
+        """Add the sizes of new packages to the total size, and prune above the cache's limit.
+
+        A failure is only logged, since the caller has the packages already.
 
         :param kept: the archives or the unpacked packages, to which the packages were added.
         """

@@ -64,7 +64,7 @@ class UnpackedPackages:
     def damage(self, digest: str) -> list[str] | None:
         """Read a package's files, and return their problems; None if the package is missing.
 
-        If the files are intact, their record is written again if necessary.
+        If the files are intact, but their record is out of date, it is written again.
         """
         files = self.files(digest)
         present = None

@@ -67,7 +67,8 @@ class Catalog(abc.ABC):
 
         If several releases have the same version, the preferred release comes first.
 
-        The resolver calls this once for each level of the dependency graph.
+        A resolver calls this first for the packages that a query requires, then for the packages
+        that these require, and so on.
 
         :raises CatalogError: if the catalogue cannot be read.
         """
@@ -77,7 +78,7 @@ class Catalog(abc.ABC):
         """Choose all releases that a query requires, by the rules of ``glare_murano.resolver``.
 
         :returns: None if the catalogue cannot choose releases itself. Then the loader chooses them,
-            and reads the releases of one level of the dependency graph at a time.
+            and reads the releases with several calls of ``releases_of``.
         :raises CatalogError: if the catalogue does not answer.
         """
         return None
@@ -120,7 +121,8 @@ class Catalog(abc.ABC):
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
         """Send one request for several archives, and yield each arriving archive with its release.
 
-        By default, nothing is yielded.
+        Archives may be left out; the caller fetches them one by one. By default, nothing is
+        yielded.
 
         :raises CatalogError: if the download fails, at any point.
         """
@@ -143,7 +145,7 @@ _Owned = TypeVar("_Owned", bound=Owned)
 
 
 def own_first(found: Iterable[_Owned], project: str | None) -> list[_Owned]:
-    """Move the objects that a project owns to the front; both groups keep their order."""
+    """Return the objects that a project owns, and then the others, each in the given order."""
     return sorted(found, key=lambda each: each.owner != project)
 
 

@@ -168,7 +168,7 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """A directory with a manifest, or a ZIP file.
+    """A path at which there may be a package: a directory with a manifest, or a ZIP file.
 
     :param stamps: the state of the files that were read.
     :param release: the release in the directory or the ZIP file; None if the package is invalid.
@@ -255,7 +255,11 @@ def _read(path: pathlib.Path, root: pathlib.Path, limits: Limits) -> _Candidate:
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
-    """Return the paths whose content determines the release of a package, and all its paths."""
+    """List the paths of an unpacked package.
+
+    :returns: the paths of the files and directories that determine the package's release (its
+        manifest and its classes), and then all its paths.
+    """
     decisive = [f"{package}/{MANIFEST_FILE}"]
     all_paths = []
     for directory, subdirectories, names in os.walk(package):
@@ -270,7 +274,14 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
 
 
 def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) -> str:
-    """Return a warning if a directory's name disagrees with its package; else an empty string."""
+    """Return a warning if the path of a package contradicts its manifest; else an empty string.
+
+    Only a path that ends with ``NAME/VERSION`` or ``NAME/dev`` can contradict the manifest: if the
+    manifest has another name or another version. ``root`` itself may have any name.
+
+    :param directory: the directory of the package.
+    :param root: the directory of the catalogue.
+    """
     try:
         version = None if directory.name == DEV else parse_version(directory.name)
     except InvalidVersion:

@@ -33,8 +33,8 @@ class FileStamps:
     def surely_unchanged(self) -> bool:
         """Whether it is certain that no path was changed since its state was recorded.
 
-        ``unchanged`` misses a change that follows another change within a tick of the file system's
-        clock.
+        Two changes may have the same time, if they follow each other within a tick of the file
+        system's clock. So this is also false if the state was recorded too soon after a change.
         """
         return self._is_certain and self.unchanged
 

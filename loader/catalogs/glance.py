@@ -188,7 +188,7 @@ class GlanceRepository(GlanceClient, Repository):
     An archive is first staged, and Glance checks it during the import. The id of an image is
     computed from the project, the name and the version. So after a refused import, ``create``
     returns the same draft again. Glance keeps the id of a deleted release, so this version cannot
-    be published again. It does not keep the id of a deleted draft.
+    be published again. The id of a deleted draft can be used again.
     """
 
     filter_place = "glance-api-paste.ini"
@@ -313,9 +313,11 @@ class GlanceRepository(GlanceClient, Repository):
         return {blob.name: blob.fill(contents) for blob in fields.BLOBS}
 
     def _existing_draft(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
-        """Return the draft that prevented the creation of a package.
+        """Return the existing draft of a package, after Glance has refused to create it again.
 
-        :raises CatalogError: if a release, or a deleted image, prevented the creation.
+        :param label: the name and the version of the package, for messages.
+        :param conflict: the error with which Glance has refused the creation.
+        :raises CatalogError: if the package is a release, or was deleted after its publication.
         """
         try:
             package = self.get(package_id)
@@ -328,7 +330,7 @@ class GlanceRepository(GlanceClient, Repository):
         return package
 
     def _why_blocked(self, label: str) -> str:
-        """Return why a package cannot be created again."""
+        """Return, for a message, why a package that was deleted cannot be created again."""
         return (
             f"{label} was deleted from {self.name} after its publication, and Glance keeps its id; "
             f"publish these files as another version"
@@ -336,7 +338,7 @@ class GlanceRepository(GlanceClient, Repository):
 
     @contextlib.contextmanager
     def _existing(self, package_id: str) -> Iterator[None]:
-        """Raise ``NotFound`` if the block finds that the package's image is missing."""
+        """Raise ``NotFound`` if the ``with`` block finds that a package's image is missing."""
         try:
             yield
         except NoSuchPath as error:
@@ -377,9 +379,10 @@ def _name_filters(fqns: Collection[str]) -> Iterator[Mapping[str, str]]:
 
 
 def _names(release: Release, field: str) -> Collection[str]:
-    """Return the FQN of a release, or the names of its classes or base classes.
+    """Return the names in a field of a release.
 
-    :param field: ``name``, ``class_definitions`` or ``inherits``.
+    :param field: ``name`` for the FQN, ``class_definitions`` for the classes, or ``inherits`` for
+        the base classes.
     """
     if field == "name":
         return (release.fqn,)
@@ -387,7 +390,7 @@ def _names(release: Release, field: str) -> Collection[str]:
 
 
 def _status(image: Mapping[str, Any]) -> str:
-    """Return the status of a package under its name in Glare, such as ``drafted``."""
+    """Return the status of the package in an image: ``drafted``, ``active`` or ``deactivated``."""
     if image.get("status") == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"
@@ -402,7 +405,7 @@ OPTIONS = _options()
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[GlanceCatalog]:
-    """Make the catalogue of the entry point ``glance``."""
+    """Make the catalogue of packages in Glance; this is an entry point."""
     register(conf, OPTIONS)
     community = conf[GlanceCatalog.group].community_packages
     return [GlanceCatalog.configured(conf, scope, community=community)]

@@ -128,5 +128,5 @@ OPTIONS = GlareCatalog.service_options()
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[GlareCatalog]:
-    """Make the catalogue of the entry point ``glare``."""
+    """Make the catalogue of packages in Glare; this is an entry point."""
     return [GlareCatalog.configured(conf, scope)]

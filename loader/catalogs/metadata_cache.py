@@ -34,10 +34,10 @@ OPTIONS: Options = {
 
 
 class MetadataCache:
-    """A cache of releases by key, in memory and in a directory that processes share.
+    """A cache of releases, in memory and in a directory that processes share.
 
-    A key identifies an archive. For example, it consists of a catalogue's name, and of the
-    archive's id in this catalogue.
+    Each release has a key, which identifies its archive. For example, a key consists of the name of
+    a catalogue, and of the archive's id in this catalogue.
     """
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:

@@ -226,18 +226,20 @@ class PlanningCatalog(ServiceCatalog):
 
     @abc.abstractmethod
     def _list(self, field: str, names: Collection[str]) -> Iterable[Release]:
-        """Yield the releases that the project can use, from the service's own lists, in any order.
+        """Yield the releases that have one of the given names in a field, in any order.
 
-        :param field: ``name``, or ``class_definitions`` or ``inherits``, which contain class names.
-        :param names: the names to search for; the field of a release has to be one of these names,
-            or to contain one of them.
+        They are read from the service's own lists. Releases that the project cannot use are left
+        out.
+
+        :param field: ``name``, ``class_definitions`` or ``inherits``. The last two contain the
+            names of classes and of base classes.
         """
 
     def _find(self, field: str, names: Collection[str]) -> list[Release]:
-        """Return the releases whose field is or contains one of the names, the newest first.
+        """Return the releases that have one of the given names in a field, the newest first.
 
-        If several releases have the same version, the preferred release comes first. See ``_list``
-        for the parameters.
+        If several releases have the same version, the preferred release comes first. ``_list`` has
+        the same parameters.
         """
         queried = self._query(field, names) if self._answers_queries else None
         found = self._list(field, names) if queried is None else queried
@@ -251,7 +253,10 @@ class PlanningCatalog(ServiceCatalog):
         return base.newest_first(ranked)
 
     def _query(self, field: str, names: Collection[str]) -> list[Release] | None:
-        """Return releases that the filter lists; None if the service lacks the filter."""
+        """Return the releases that the filter lists; None if the service does not have the filter.
+
+        The parameters are those of ``_list``.
+        """
         # No project has an empty id, so for this id only public packages are listed.
         project = self.project() or ""
         found: list[Release] = []
@@ -334,7 +339,9 @@ def packages_in(
     marker: str | None = None,
     page: int | None = None,
 ) -> Iterator[Any]:
-    """Yield the packages that the filter lists, as JSON; pages are requested as needed.
+    """Yield the packages that the filter of ``glare_murano`` lists, as JSON.
+
+    A page of the list is requested when its first package is needed.
 
     :param parameters: the conditions and the order; see ``Selection.parameters``.
     :param marker: the place in the order after which packages are listed; see ``Order.marker``.
@@ -353,9 +360,11 @@ def _next_marker(answer: Mapping[str, Any]) -> str | None:
 
 
 def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:
-    """Split names into lists that fit into a URL; leave out names that no package can have.
+    """Split names into lists, so that the names in each list fit into one URL.
 
-    :param max_length: the most characters that a name can have in the service.
+    Names that no package can have are left out.
+
+    :param max_length: how many characters a name can have in the service at most.
     :param separator: the characters between two names in the URL.
     """
     names: list[str] = []

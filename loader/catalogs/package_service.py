@@ -28,7 +28,7 @@ _DISCOVERY_PATH = "/murano"
 
 
 class UnknownService(errors.LoaderError, ValueError):
-    """The user has named an unknown service, or no service although two services have packages."""
+    """The user has named an unknown service; or none, although Glare and Glance have packages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,8 @@ def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
 
     :param name: the service that the user names; by default, the service that the cloud's
         configuration names.
-    :raises UnknownService: if no service is named and both have packages, or the name is unknown.
+    :raises UnknownService: if the name is unknown; or if no service is named, and both Glare and
+        Glance may have packages.
     :raises CatalogError: if Keystone does not answer.
     """
     name = name or cloud.config.get(OPTION)
@@ -128,10 +129,11 @@ def _client(cloud: "CloudRegion", service: PackageService) -> ServiceAdapter:
 def _with_endpoint(
     cloud: "CloudRegion", endpoint: Callable[[PackageService], str | None]
 ) -> set[PackageService]:
-    """Return the services for which a cloud has an endpoint.
+    """Return which of the services Glare and Glance have an endpoint in a cloud.
 
-    :param endpoint: a function that returns the URL of a service.
-    :returns: only Glare if both services have the same URL.
+    If both have the same endpoint, only Glare is returned.
+
+    :param endpoint: a function that returns the URL of a service; None if it has none.
     """
     found = {service: url for service in SERVICES.values() if (url := endpoint(service))}
     # Credentials without Keystone have one URL for all services.
@@ -139,7 +141,10 @@ def _with_endpoint(
 
 
 def _has_filter(cloud: "CloudRegion") -> bool:
-    """Return whether Glance has this project's WSGI filter for packages."""
+    """Return whether Glance has this project's WSGI filter for packages.
+
+    If the request to Glance fails, the result is False.
+    """
     try:
         found = _client(cloud, GLANCE).document("GET", _DISCOVERY_PATH)
     except errors.CatalogError:

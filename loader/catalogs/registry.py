@@ -23,7 +23,7 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 
 
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
-    """Make the catalogues with the given names, in this order; each registers its own options.
+    """Make the catalogues with the given names, in this order, and register their options.
 
     :raises UnknownCatalog: if a catalogue is not installed, or cannot be imported.
     :raises CatalogError: if a catalogue cannot be made.

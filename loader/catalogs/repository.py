@@ -47,9 +47,9 @@ _REFUSALS = (
 class Category(NamedTuple):
     """A category of packages.
 
-    :ivar packages: how many package names have the category, in any version.
-    :ivar created_at: when the first package with the category was created.
-    :ivar updated_at: when the last package with the category was created.
+    :ivar packages: how many packages have the category; all versions of a package count once.
+    :ivar created_at: when the oldest package with the category was created.
+    :ivar updated_at: when the newest package with the category was created.
     """
 
     packages: int
@@ -85,7 +85,9 @@ class Repository(ServiceClient, abc.ABC):
         marker: str | None = None,
         page: int | None = None,
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that meet a selection; pages are requested as needed.
+        """Yield the packages that meet a selection.
+
+        A page of the list is requested when its first package is needed.
 
         :param marker: the place in the order after which packages are listed; see ``Order.marker``.
         :param page: how many packages one request returns at most.
@@ -99,7 +101,7 @@ class Repository(ServiceClient, abc.ABC):
             raise self._without_filter() from error
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        """Yield the packages that have one of these names and meet a selection, in any order.
+        """Yield the packages that have one of the given names and meet a selection, in any order.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -108,18 +110,19 @@ class Repository(ServiceClient, abc.ABC):
     def _with_one_of(
         self, condition: str, fqns: Collection[str], selection: Selection
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that meet a selection and one more condition.
+        """Yield the packages that meet a selection, and one more condition.
 
-        :param condition: the name of the condition, such as ``name``.
-        :param fqns: package names; a package has to meet the condition with one of them.
+        :param condition: the name of this condition, such as ``name`` or ``requirements``.
+        :param fqns: the values of this condition: a package has to meet it with one of them.
         """
         for names in name_lists(fqns, _MAX_NAME, f"&{condition}="):
             values = {**selection.values, condition: names}
             yield from self.packages(dataclasses.replace(selection, values=values))
 
     def categories(self, statuses: Collection[str]) -> Mapping[str, Category]:
-        """Return, by name, the categories of the packages that have one of the given statuses.
+        """Return the categories of all packages that have one of the given statuses.
 
+        :returns: a mapping of the categories' names to the categories.
         :raises CatalogError: if the service does not answer.
         """
         query = urllib.parse.urlencode([("status", status) for status in statuses])
@@ -146,11 +149,11 @@ class Repository(ServiceClient, abc.ABC):
     def find(
         self, reference: PackageReference, selection: Selection = EVERY
     ) -> list[StoredPackage]:
-        """Return the packages for a reference, the newest first.
+        """Return the packages that match a reference, the newest first.
 
         Of equal versions, the project's own package comes first, since the loader prefers it.
 
-        :param selection: further conditions.
+        :param selection: further conditions; for an id, they are not checked.
         :raises NotFound: if no package matches; the message lists the versions outside the range.
         """
         if reference.id:
@@ -187,10 +190,10 @@ class Repository(ServiceClient, abc.ABC):
         return found[0]
 
     def find_release(self, reference: PackageReference) -> StoredPackage:
-        """Return the newest release for a reference; for an id, return the package with this id.
+        """Return the newest release that matches a reference; for an id, the package with this id.
 
-        For a name, only active packages count. A yanked release is chosen only if all matching
-        releases are yanked.
+        Only active packages are releases. A yanked release is chosen only if all releases in the
+        range are yanked. A package with the given id is returned in any state.
 
         :raises NotFound: if no package matches.
         """
@@ -200,7 +203,10 @@ class Repository(ServiceClient, abc.ABC):
         return next((package for package in found if not package.yanked), found[0])
 
     def name_and_range(self, reference: PackageReference) -> tuple[str, VersionSpec]:
-        """Return the name and the range that a reference means; a catalogue cannot search for ids.
+        """Return the name and the range in a reference, for a search in a catalogue.
+
+        A catalogue cannot search for ids. So for an id, the package is read, and its name and a
+        range of only its version are returned.
 
         :raises NotFound: if no package has the id in the reference.
         """
@@ -233,9 +239,9 @@ class Repository(ServiceClient, abc.ABC):
         return wire.get(version, "checks", wire.checks_from_json)
 
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        """Yield the active packages that require one of these packages, in any range.
+        """Yield the active packages that require one of the given packages, in any range.
 
-        The order is undefined.
+        They come in any order.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -244,10 +250,12 @@ class Repository(ServiceClient, abc.ABC):
 
     @abc.abstractmethod
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
-        """Create a draft without an archive.
+        """Create a draft without an archive; in Glance, return the draft if it exists already.
 
-        :param values: mutable fields, such as ``categories``.
-        :raises CatalogError: if the project has a package with this name and version.
+        :param values: the values of mutable fields, such as ``categories``. They are not set for a
+            draft that exists already.
+        :raises CatalogError: if the project has a release with this name and version, or, in
+            Glare, a draft.
         """
 
     @abc.abstractmethod
@@ -270,7 +278,7 @@ class Repository(ServiceClient, abc.ABC):
     ) -> Mapping[str, str]:
         """Activate all packages or none; with the visibility ``public``, make them public.
 
-        :param is_dry_run: whether the service only checks the packages.
+        :param is_dry_run: if true, the service only checks whether it would do so.
         :returns: a mapping of each package's id to the SHA-256 of its archive, in hexadecimal.
         :raises CatalogError: if the service refuses; the message has a line for each problem.
         """
@@ -302,7 +310,8 @@ class Repository(ServiceClient, abc.ABC):
     def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
         """Change fields of a package, such as ``display_name`` or ``status``.
 
-        :raises Conflict: if another client has changed a list since the package was read.
+        :raises Conflict: if a value is a list, such as the tags, and another client has changed
+            this list since the package was read.
         :raises CatalogError: if the service refuses the change.
         """
 
@@ -372,7 +381,9 @@ class Repository(ServiceClient, abc.ABC):
 
 @contextlib.contextmanager
 def explained(subject: str = "") -> Iterator[None]:
-    """Replace the message of a refusal by the reason that the service has sent.
+    """Raise an error with the service's own message, if the service refuses a request.
+
+    This applies to all requests in the ``with`` block. Other errors are not changed.
 
     :param subject: what was refused; the message begins with it.
     """
@@ -387,10 +398,10 @@ def explained(subject: str = "") -> Iterator[None]:
 
 
 def precondition(package: StoredPackage, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return a header that protects lists which another client has changed meanwhile.
+    """Return a header for a request that changes lists of a package, such as its tags.
 
-    If a list was changed since the package was read, the service refuses the request.
-    ``glare_murano.preconditions`` describes the header.
+    With this header, the service refuses the request if another client has changed one of the lists
+    since the package was read. ``glare_murano.preconditions`` describes the header.
 
     :param package: the package, as it was read.
     :param values: the new values of fields.

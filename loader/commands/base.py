@@ -141,7 +141,7 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
-        """Yield the path of a package on this host, or the downloaded archive of one in the cloud.
+        """Yield the path of a package on this host, or download a package and yield its archive.
 
         :param place: the package; a path is a package on this host.
         :raises NotFound: if the cloud does not have the package.
@@ -294,7 +294,10 @@ class ShowOne(Command, show.ShowOne):
 
 @contextlib.contextmanager
 def _stopped_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt again if an error in a cleanup has replaced it."""
+    """Raise KeyboardInterrupt if Ctrl-C has ended the ``with`` block.
+
+    Without this, an error in a cleanup after Ctrl-C would replace KeyboardInterrupt.
+    """
     try:
         yield
     except Exception as error:

@@ -42,9 +42,10 @@ class Extension(NamedTuple):
 
 
 def find(repository: Repository, name: str) -> list[Extension]:
-    """Return the graph of a class: all its base classes, and all its subclasses.
+    """Find all base classes and all subclasses of a class, direct and indirect.
 
-    :returns: the edges of the graph; the edges of the class itself come first.
+    :returns: a pair for each class and each of its direct base classes. The pairs of the given
+        class come first.
     :raises NotFound: if no package defines the class.
     :raises CatalogError: if the service does not answer.
     """
@@ -79,7 +80,7 @@ def find(repository: Repository, name: str) -> list[Extension]:
 
 
 def bases_of(package: StoredPackage, name: str) -> list[str]:
-    """Return the names of the direct base classes that a class in a package has."""
+    """Return the names of a class's direct base classes, as the class's package lists them."""
     return [base for base, subclasses in _inherits(package).items() if name in subclasses]
 
 
@@ -107,11 +108,13 @@ def _inherits(package: StoredPackage) -> Mapping[str, Sequence[str]]:
 def _owner(
     package: StoredPackage, base: str, defining: _Defining
 ) -> tuple[StoredPackage | None, str]:
-    """Return the package that defines a base class, and the range in which it is required.
+    """Find the package that defines a base class.
 
     :param package: the package that defines the subclass.
-    :returns: None and an empty string if no required package defines the base class. The range is
-        also empty if ``package`` itself defines the base class.
+    :param defining: a function that returns the packages that define a class.
+    :returns: the package that defines the base class, and the range in which ``package`` requires
+        it. The range is empty if it is ``package`` itself. If no required package defines the base
+        class, None and an empty string.
     """
     if base in (package.fields.get("class_definitions") or ()):
         return package, ""

@@ -95,7 +95,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
     found = [Requirement(package.fqn, str(package.version), "", "", yanked=package.yanked)]
     level, seen = [package], {package.id}
     while level:
-        # One search finds the packages for a whole level.
+        # One search finds the packages that require any of the packages in ``level``.
         requirers = list(repository.requiring({required.fqn for required in level}))
         requirers.sort(key=lambda requirer: requirer.version.precedence_key, reverse=True)
         requirers.sort(key=lambda requirer: requirer.fqn)
@@ -118,9 +118,10 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
 
 def turned(graph: Sequence[Requirement]) -> list[Requirement]:
-    """Reverse the edges of a graph from ``dependents_of``, so that they lead to required packages.
+    """Turn a graph from ``dependents_of``, so that its edges lead to the required packages.
 
-    The roots of the new graph are the packages that no other package in it requires.
+    Packages that no other package in the graph requires become roots: the field ``required_by`` of
+    their edges is empty.
     """
     known = {edge.package: edge for edge in graph}
     required = {edge.required_by for edge in graph}
@@ -159,7 +160,7 @@ def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
 
 
 def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
-    """Return the edges on all paths from the root to any version of a package.
+    """Return the requirements on all paths from the root of a graph to a package, in any version.
 
     :raises NotFound: if the graph does not contain the package.
     """
@@ -176,9 +177,9 @@ def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
 
 
 def by_requirer(graph: Iterable[Requirement]) -> Mapping[str, Sequence[Requirement]]:
-    """Return a mapping of requiring packages to the edges that begin at them.
+    """Group the requirements in a graph by the package that has them, as ``FQN version``.
 
-    An empty string is the key of the edges to packages that the user has requested.
+    The packages that the user has requested are in the group of the empty string.
     """
     found: dict[str, list[Requirement]] = {}
     for edge in graph:

@@ -40,7 +40,8 @@ class GraphFormat(formatters.ListFormatter):
     def drawn(
         self, rows: Sequence[Sequence[str]], stdout: TextIO, parsed_args: argparse.Namespace
     ) -> str:
-        """Draw the rows, in which control characters are escaped.
+        """Return a drawing of the rows.
 
+        :param rows: the rows of the table, in which control characters are already escaped.
         :param stdout: the stream for the drawing; its encoding may lack some characters.
         """

@@ -155,7 +155,10 @@ def _reason(
 
 
 def _range_of(package: StoredPackage, spec: VersionSpec) -> VersionSpec:
-    """Return the given range; if it is ``*``, return the range of the package's major version."""
+    """Return a range; for the range ``*``, return the range of a package's major version instead.
+
+    If the package's version is a pre-release, return the range of only this version.
+    """
     if spec.text != "*":
         return spec
     version = package.version

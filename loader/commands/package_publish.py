@@ -149,7 +149,7 @@ class PublishPackages(base.Lister):
 
 @contextlib.contextmanager
 def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """If the block fails, print that uploaded packages stay as drafts for the next attempt."""
+    """If the ``with`` block fails, print that uploads stay as drafts for the next attempt."""
     try:
         yield
     except BaseException:

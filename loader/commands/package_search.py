@@ -24,8 +24,8 @@ class Search:
     :param pattern: the name, in which ``*`` stands for any string; ``@RANGE`` may follow.
     :param filters: a mapping of conditions to values; see ``selection.CONDITIONS``.
     :param subclass_of: a class; only packages with direct or indirect subclasses of it are found.
-    :param yanked: whether to find only yanked packages. By default, they are left out, unless a
-        status is given.
+    :param yanked: whether to find only yanked packages. By default, yanked packages are left out;
+        but if ``filters`` has a status, yanked and other packages are found.
     :param all_versions: whether to find every version, or only the newest.
     """
 
@@ -37,7 +37,9 @@ class Search:
     order: Order = BY_NAME
 
     def run(self, repository: Repository) -> Iterator[StoredPackage]:
-        """Yield the found packages; pages are requested as needed.
+        """Yield the found packages.
+
+        A page of the list is requested when its first package is needed.
 
         :raises InvalidName: if the pattern is not valid.
         :raises InvalidRange: if the range is not valid.

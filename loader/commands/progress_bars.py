@@ -16,7 +16,7 @@ from loader.progress import Progress, Report
 
 @contextlib.contextmanager
 def shown(action: str, stream: TextIO) -> Iterator[Report]:
-    """Show the progress of transfers while the block runs.
+    """Show the progress of transfers while the ``with`` block runs.
 
     :param action: what was done with a finished package, such as ``uploaded``.
     :returns: a function that any thread calls with the progress of a transfer.
@@ -30,9 +30,9 @@ def shown(action: str, stream: TextIO) -> Iterator[Report]:
 
 @contextlib.contextmanager
 def counted(things: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None]]:
-    """Show on a terminal how many items each of several steps has processed.
+    """Show the progress of several steps on a terminal: how many items each step has processed.
 
-    :param things: the noun for the counted items, such as ``packages``.
+    :param things: the noun for the items, such as ``packages``.
     :returns: a function that the caller calls with a verb for the step, the number of processed
         items, and the number of all items.
     """
@@ -88,7 +88,7 @@ def _bars(stream: TextIO) -> Iterator[Report]:
 def _started(
     stream: TextIO, *columns: rich.progress.ProgressColumn
 ) -> Iterator[rich.progress.Progress]:
-    """Show bars while the block runs, if the stream is a terminal."""
+    """Show bars while the ``with`` block runs, if the stream is a terminal."""
     console = rich.console.Console(file=stream)
     bars = rich.progress.Progress(*columns, console=console, disable=not stream.isatty())
     # ``with bars`` would leave the cursor hidden if Ctrl-C comes while the bars start.

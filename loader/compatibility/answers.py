@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Answer(enum.IntEnum):
-    """An answer; ``NO`` is less than ``UNKNOWN``, and ``UNKNOWN`` is less than ``YES``."""
+    """The answer to a question about two contracts; ``NO`` < ``UNKNOWN`` < ``YES``."""
 
     NO = 0
     UNKNOWN = 1

@@ -16,7 +16,11 @@ from glare_murano.package.errors import shown
 
 @enum.unique
 class Part(enum.IntEnum):
-    """A part of a version number; the greatest part that any change requires must be raised."""
+    """A part of a version number: patch, minor or major.
+
+    Each change requires that a part of the version is raised. Of the parts that several changes
+    require, the greatest is raised.
+    """
 
     PATCH = 0
     MINOR = 1
@@ -28,7 +32,10 @@ class Part(enum.IntEnum):
 
 @enum.unique
 class Rule(enum.StrEnum):
-    """A rule; its value is its code, and the string below says what was changed and why it matters.
+    """A rule for comparing two versions of a package.
+
+    The value of a member is the code of the rule. The string below a member says what was changed,
+    and why it matters.
 
     :ivar part: the part of the version that must be raised after such a change.
     """

@@ -119,10 +119,10 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties that are arguments of ``initialize`` in the other version.
+        """Return the properties of one version that are arguments of ``initialize`` in the other.
 
-        They are compared like arguments, since users give the value of a property in the same way
-        as the value of an argument.
+        Such a property has the name of the argument. It is compared like an argument, since users
+        give both values in the same way. Properties that users cannot give are left out.
 
         :param hierarchy: the classes of the version whose properties are searched.
         :param arguments: the arguments of ``initialize`` in the other version.
@@ -156,6 +156,10 @@ class _ClassPair:
         """Yield changes of a member; for an inherited one, add the declaring class to messages.
 
         For a new inherited member, only changes that need a new major version are yielded.
+
+        :param findings: all changes of the member.
+        :param old: the member in the old version; None if it is new.
+        :param new: the member in the new version; None if it was removed.
         """
         member = new or old
         if member is None or member.owner.name == self._new.name:
@@ -216,7 +220,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return phrases for what ``one`` allows, and ``other`` does not allow."""
+    """Return, as phrases, what the metadata class ``one`` allows, but ``other`` does not."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")
@@ -230,10 +234,13 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Yield the changes of a member, as far as users of the package may notice the changes.
+    """Yield those changes of a member that users of the package may notice.
 
-    If the name of a member begins with an underscore, only the package itself and subclasses use
-    the member. Then its major changes become minor changes, and its other changes are left out.
+    If the name of the member begins with an underscore, only the package itself and subclasses use
+    the member. Then major changes become minor changes, and other changes are left out.
+
+    :param name: the name of the member.
+    :param findings: all changes of the member.
     """
     for finding in findings:
         if not name.startswith("_"):

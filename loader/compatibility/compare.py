@@ -23,8 +23,8 @@ class DifferentPackages(GlareMuranoError, ValueError):
 class Comparison:
     """The differences between two versions of a package.
 
-    :param changes: the changes. Those that require the greatest part of the version to be raised
-        come first, and then they are sorted by file and line.
+    :param changes: the changes: first those that require a new major version, then those that
+        require a new minor version, then the others. Each group is sorted by file and line.
     :param unseen: phrases for what could not be read, such as a missing required package. Classes
         may inherit members from such a package, and their changes are not found.
     """

@@ -59,7 +59,7 @@ Condition = Bound | OneOf | Other
 
 
 def equals(value: object) -> OneOf:
-    """Return the condition that the checked value equals a constant."""
+    """Return the condition that the checked value has to equal the given value."""
     return OneOf(_VALUE, frozenset([_constant(value)]))
 
 
@@ -86,7 +86,11 @@ def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
 
 
 def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
-    """Return whether all values that satisfy ``given`` conditions also satisfy ``wanted``."""
+    """Return whether every value that satisfies the ``given`` conditions also satisfies ``wanted``.
+
+    If this cannot be proved, the answer is ``UNKNOWN`` if a given condition is an ``Other``, since
+    its meaning is not known; else it is ``NO``.
+    """
     if wanted in given or any(_implies(each, wanted) for each in given):
         return Answer.YES
     # An unknown condition may be the wanted condition, written in another way.

@@ -58,6 +58,8 @@ def lost_keys(old: Contract, new: Contract, path: str = "") -> Iterator[str]:
 
     The keys are paths such as ``volume.size``. In a path, ``*`` means all keys that the old
     contract does not name.
+
+    :param path: the beginning of each path, for contracts inside other contracts.
     """
     match old, new:
         case Keys(), Keys():

@@ -168,7 +168,7 @@ def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
 
 
 def accepts_missing(contract: Contract) -> bool | None:
-    """Return whether a value may be null or omitted; None if this is unknown.
+    """Return whether a value with this contract may be null or omitted; None if this is unknown.
 
     The engine reads an omitted list or mapping as an empty one.
     """
@@ -184,7 +184,10 @@ def accepts_missing(contract: Contract) -> bool | None:
 
 
 def invalid_part(contract: Contract) -> Invalid | None:
-    """Return the first part of a contract that is not valid; None if all parts are valid."""
+    """Return the first invalid contract: the given contract, or a contract inside it.
+
+    :returns: None if all of them are valid.
+    """
     match contract:
         case Invalid():
             return contract
@@ -198,7 +201,7 @@ def invalid_part(contract: Contract) -> Invalid | None:
 
 
 def type_names(contract: Contract) -> Iterator[str]:
-    """Yield the names of the classes whose objects a contract accepts."""
+    """Yield the names of the classes whose objects or templates a contract accepts."""
     match contract:
         case Value(type=Type() as found):
             yield found.name
@@ -275,7 +278,7 @@ def _steps(expression: Any) -> list[tuple[str, Any]] | None:
     """Split an expression such as ``$.int().check($ > 0)`` into its functions.
 
     :returns: pairs of a connector, ``.`` or ``?.``, and the function that follows it; None if the
-        expression has another form.
+        expression is not a chain of functions that begins with ``$``.
     """
     from yaql.language import expressions as yaql
 
@@ -294,7 +297,12 @@ def _steps(expression: Any) -> list[tuple[str, Any]] | None:
 def _with_step(
     value: Value, connector: str, function: Any, namespaces: Mapping[str, str]
 ) -> Value | None:
-    """Add one more function to a value's contract; return None if the effect is unknown."""
+    """Return the contract of a value with one more function; None if its effect is unknown.
+
+    :param value: the contract before this function.
+    :param connector: ``.`` or ``?.``, which precedes the function.
+    :param function: the call of the function.
+    """
     name, arguments = function.name, function.args
     if name == "check" and arguments:
         return _with_check(value, connector, arguments[0], namespaces)
@@ -332,7 +340,7 @@ def _with_check(
 def _read_type(function: str, arguments: Any, namespaces: Mapping[str, str]) -> Type | None:
     """Read the arguments of ``class()`` or ``template()``.
 
-    :returns: None if an argument is not a constant, or is unknown.
+    :returns: None if an argument is not a constant, or if the function has no such argument.
     """
     from yaql.language import expressions as yaql
 

@@ -120,7 +120,7 @@ def write(expression: Any, namespaces: Mapping[str, str]) -> str:
 
 
 def unwrapped(expression: Any) -> Any:
-    """Return the expression inside the outer brackets of an expression."""
+    """Remove the brackets around a whole expression, if there are any."""
     from yaql.language import expressions
 
     while isinstance(expression, expressions.Wrap):
@@ -129,12 +129,12 @@ def unwrapped(expression: Any) -> Any:
 
 
 def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
-    """Return the full name of a class, written as ``Name``, ``ns:Name``, ``:Name`` or a string.
+    """Return the full name of the class that an expression names.
 
-    The caller has to know that the expression means a class, since any other word or string looks
-    the same.
+    The expression is ``Name``, ``ns:Name``, ``:Name`` or a string. The caller has to know that it
+    names a class, since any other word or string looks the same.
 
-    :returns: None if the expression has another form, or the name is not valid.
+    :returns: None if the expression is anything else, or the name is not valid.
     """
     from yaql.language import expressions
 

@@ -30,7 +30,7 @@ _SECTIONS = {"templateParameters": "parameters", "templateOutputs": "outputs"}
 
 
 def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Yield the class that is generated for the package, which is its only class.
+    """Yield the only class of a Heat package, which is generated from the package's template.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """
@@ -56,9 +56,10 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
 
 
 def _parts(whole: Declaration, section: yaml.Node | None, is_old: bool) -> Iterator[Declaration]:
-    """Yield a property for each entry in a section of the template.
+    """Yield a property for each entry in a section of a Heat template.
 
-    :param whole: the property of the generated class for the whole section.
+    :param whole: the property of the generated class that stands for the whole section.
+    :param section: the parameters or the outputs of the template; None if it has none.
     """
     # An output has no contract, since it can have any value.
     generated = values(whole.contract) if whole.usage == "In" else {}

@@ -27,7 +27,9 @@ Kind = Literal["properties", "methods", "initializer"]
 
 
 class RequiredPackages:
-    """Reads the package for each required range once, and records which packages were not found.
+    """Reads required packages, and records which packages were not found.
+
+    The package for a range is read only once.
 
     :ivar unseen: a mapping of packages with ranges, such as ``org.db >=1,<2``, to the reasons why
         these packages were not read.
@@ -102,7 +104,11 @@ class Hierarchy:
         self._own_members: dict[tuple[str, Kind], Mapping[str, Member]] = {}
 
     def find(self, name: str) -> "tuple[Class, Hierarchy] | None":
-        """Find a class in the package or in its requirements; return the class with its package."""
+        """Find a class in the package or in its requirements; return the class with its package.
+
+        :returns: None if the class was not found. It may be in a required package that was not
+            found; see ``RequiredPackages.unseen``.
+        """
         if name in self.interface.classes:
             return self.interface.classes[name], self
         manifest = self.interface.manifest
@@ -120,7 +126,12 @@ class Hierarchy:
         return None
 
     def package_of(self, class_name: str) -> str | None:
-        """Return the FQN of a class's package; guess it from the class name if necessary."""
+        """Return the name of the package that defines a class.
+
+        If the class is not found, its package is guessed: it is the required package whose name is
+        the beginning of the class name. Of several such packages, the longest name is returned; if
+        there is none, None.
+        """
         found = self.find(class_name)
         if found is not None:
             return found[1].interface.manifest.fqn

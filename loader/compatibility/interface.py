@@ -91,6 +91,9 @@ def _read_murano_pl(archive: Archive, manifest: Manifest, is_old: bool) -> Itera
 
 
 def _read_described(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Yield each class of another package type with only its name and its base classes."""
+    """Yield the classes of a package that is neither MuranoPL nor Heat.
+
+    Only their names and base classes are known.
+    """
     for definition in read_contents(archive).classes:
         yield read_class(ClassSource(definition, {}, {}), MANIFEST_FILE, is_old)

@@ -192,7 +192,7 @@ def _compare_contracts(
 def _judge(
     before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
 ) -> Iterator[tuple[Rule, str]]:
-    """Yield the rules that apply to a changed contract, each with the end of its message."""
+    """Yield each rule that applies to a changed contract, with the last words of its message."""
     is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
     lost = list(lost_keys(before, after))
     if lost:
@@ -230,8 +230,10 @@ def _compare_defaults(
 def _default_value(declaration: Declaration) -> object:
     """Return the value that the engine uses if a property or an argument is omitted.
 
-    This is the default. Without a default, it is an empty list or mapping if the contract is a list
-    or a mapping, or else None.
+    This is the default. Without a default, it is an empty list for a contract of a list, an empty
+    mapping for a contract of a mapping, and None for any other contract.
+
+    :returns: the value in a form that can be compared.
     """
     if not is_null(declaration.default):
         return frozen(declaration.default)
@@ -308,8 +310,9 @@ def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
 def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
     """Yield the changes for new arguments.
 
-    A new argument that can be omitted counts as moved if an old argument follows it. Old ``KwArgs``
-    are the exception, since they have no position.
+    A new argument changes the positions of the old arguments that follow it. Then the rule of its
+    change is ``ARGUMENT_MOVED``, unless the new argument must be given: this is reported instead.
+    Old ``KwArgs`` have no position, so they do not count here.
 
     :param order: the arguments of the new version that the old version also has.
     """

@@ -85,8 +85,8 @@ def raised_part(old: Version, part: Part) -> Part:
     """Return the part of a version number that has to be raised.
 
     :param old: the version before the changes.
-    :param part: the part that the changes require; below 1.0.0, the next smaller part is raised
-        instead.
+    :param part: the part that the changes require. Below 1.0.0, the next smaller part is raised
+        instead of a major or minor part.
     """
     if old.major or part is Part.PATCH:
         return part

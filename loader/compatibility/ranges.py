@@ -30,7 +30,7 @@ class _Use(enum.Enum):
 def compare_ranges(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
     """Yield a change for each package that both versions require in different ranges.
 
-    Packages without classes in the interface are left out.
+    A package is left out if neither base classes nor contracts use its classes.
     """
     before, after = (each.interface.manifest.requirements for each in (old, new))
     own_name = new.interface.manifest.fqn

@@ -96,7 +96,7 @@ class _View:
 
 
 class _Layered:
-    """The layers of a connected component of the graph."""
+    """The layers of a component: a part of the graph in which all boxes are connected."""
 
     def __init__(self, part: Any, top: float) -> None:
         """Place the boxes and the labels of the component.
@@ -130,7 +130,7 @@ class _Layered:
         return Place((left + right - width) / 2, y, width, height)
 
     def passed(self, edge: Any) -> Iterator[tuple[float, float]]:
-        """Yield a horizontal line for each layer that an edge passes, as two points."""
+        """Yield the two ends of a horizontal line for each layer that an edge passes."""
         controls = self._passing.get(edge, {})
         for rank in range(self._ranks[edge.v[0]] + 1, self._ranks[edge.v[1]]):
             left, right = self._layers[rank]

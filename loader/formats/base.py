@@ -163,7 +163,10 @@ class Package(abc.ABC):
 
     @abc.abstractmethod
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource file."""
+        """Return the path of a resource file on this host.
+
+        :param name: the path of the file, relative to the directory ``Resources``.
+        """
 
 
 def path_in_package(package: Package, path: str) -> str:

@@ -21,10 +21,11 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package from a plug-in whose class extends Murano's package class, and not ``Package``.
+    """A package from a plug-in that was written for Murano, and does not know ``Package``.
 
-    This object wraps the plug-in's package, and adds the attributes that Murano's class lacks. All
-    other attributes are those of the plug-in's package.
+    The plug-in's class extends Murano's own class of packages. This object wraps the plug-in's
+    package, and adds the attributes that Murano's class lacks. All other attributes are those of
+    the plug-in's package.
     """
 
     __repr__ = Package.__repr__

@@ -139,9 +139,9 @@ def _text(keys: dict[str, Any], key: str) -> str:
 
 
 def _resolved(url: str, bundle: str) -> str:
-    """Return the URL or the path of an archive.
+    """Return where an archive is: a complete URL, or a path on this host.
 
-    :param url: the URL in the bundle.
+    :param url: the URL or the relative path in the bundle.
     :param bundle: the URL or the path of the bundle.
     :raises Malformed: if a path is not below the bundle's directory.
     """
@@ -196,6 +196,7 @@ def _check_package(entry: Entry, archive: pathlib.Path) -> None:
 def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
     """Yield the content of a file or a URL, in pieces.
 
+    :param max_size: the maximum size of the content, in bytes.
     :param allow_plain: whether a URL without TLS is accepted.
     :raises BundleError: if the content cannot be read, or is larger than the maximum.
     """

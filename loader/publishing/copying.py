@@ -34,7 +34,7 @@ _FIELDS = ("display_name", "description", "tags", "categories", "keywords")
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """A package that is to be copied.
+    """A package to copy, and what the target service has of it.
 
     :param source: the package in the service from which it is copied.
     :param step: the step that publishes it in the target; None if the target has already published
@@ -164,7 +164,7 @@ def copy(
 
 
 def _fields(source: StoredPackage) -> Mapping[str, Any]:
-    """Return the fields of a package that are copied, since a publisher may change them."""
+    """Return the fields of a package that a publisher may change, so that they are copied."""
     return {name: source.fields[name] for name in _FIELDS if name in source.fields}
 
 
@@ -172,6 +172,9 @@ def _same(
     target: Target, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
     """Return the packages that the target has already published with the same archive.
+
+    A package in the target has to be public. If ``visibility`` is ``private``, a package of the
+    user's own project counts as well.
 
     :returns: a mapping of a package's id in the source to the package in the target.
     """

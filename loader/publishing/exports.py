@@ -19,7 +19,9 @@ from loader.publishing.bundles import Entry
 def choose(
     catalog: Catalog, fqn: str, spec: VersionSpec, package_id: str = ""
 ) -> tuple[Release, list[Release]]:
-    """Return the newest release in a range, and all releases in its closure, itself included.
+    """Return the newest release in a range, and a list of this release and all that it requires.
+
+    The list includes what the required releases require, and so on.
 
     :param package_id: the id that the release must have; by default, any id.
     :raises NoSuchPackage: if a package or a required package is missing.
@@ -69,7 +71,9 @@ def checked(
     source: str,
     report: Report,
 ) -> Iterator[bytes]:
-    """Yield the pieces of a package's archive, and check its digest at the end.
+    """Yield the pieces of a package's archive, and check its digest after the last piece.
+
+    If the package has no digest, nothing is checked.
 
     :param source: the name of the service that sends the archive, for the error.
     :param report: a function that is called with the progress after each piece.

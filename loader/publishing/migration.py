@@ -169,10 +169,11 @@ def read(
 def compare(
     entries: Iterable[Migration], repository: Repository, scope: Callable[[str], Repository]
 ) -> None:
-    """Compare packages with those in the service, each with a token for its owner's project.
+    """Compare packages with those in the service, and plan how to publish each of them.
 
-    This ends the migration of a package that is published already, and of a package that the
-    service would refuse. The core library is left out if the service has one.
+    For each package, the requests have a token for its owner's project. This ends the migration of
+    a package that is published already, and of a package that the service would refuse. The core
+    library is left out if the service has one.
 
     :param repository: the service, with the rights of the caller.
     :param scope: a function that takes a project's id, and returns the service with the caller's
@@ -214,9 +215,11 @@ def compare(
 def check_requirements(
     entries: Iterable[Migration], repository: Repository, catalog: Catalog
 ) -> None:
-    """Refuse packages whose requirements neither migrated packages nor the service satisfy.
+    """Refuse packages with unsatisfied requirements.
 
-    If the service does not enforce the requirements, the packages get warnings instead.
+    A migrated package, a package in the service, or an extension plug-in of the engine satisfies a
+    requirement. If the service does not enforce requirements, a package with unsatisfied ones gets
+    warnings instead.
 
     :param repository: the service, with the rights of the caller.
     :param catalog: the service's catalogue, which knows the engine's extension plug-ins.
@@ -251,7 +254,7 @@ class _Requirements:
         self._stored = stored_package.by_name(repository.named(names, stored_package.ACTIVE))
 
     def refusals(self, entry: Migration) -> list[str]:
-        """Return the problems for which the service would refuse a package."""
+        """Return a message for each unsatisfied requirement that the service would not accept."""
         return [
             problem
             for fqn, problem in self.unsatisfied(entry).items()
@@ -275,7 +278,7 @@ class _Requirements:
         return self._repository.checks()
 
     def _is_found(self, entry: Migration, fqn: str, visibility: Visibility = "private") -> bool:
-        """Return whether a package satisfies a requirement.
+        """Return whether a migrated package, or one in the service, satisfies a requirement.
 
         :param entry: the requiring package.
         :param fqn: the name of the required package.
@@ -332,7 +335,10 @@ def migrate(
 
 
 def _refuse_repeated(entries: Iterable[Migration]) -> None:
-    """Refuse a package if the same project has another one with the same name and version."""
+    """If a project has several packages with the same name and version, refuse all but the first.
+
+    Only packages whose migration has not ended count.
+    """
     seen: dict[tuple[str, PackageVersion], str] = {}
     for entry in _ready(entries):
         key = entry.package.owner, _archive(entry).key
@@ -394,7 +400,9 @@ def _ready(entries: Iterable[Migration]) -> list[Migration]:
 
 @contextlib.contextmanager
 def _refusing(*entries: Migration) -> Iterator[None]:
-    """Refuse packages if the block finds that they are invalid, or if the service refuses them.
+    """Refuse packages if the ``with`` block raises an error about them.
+
+    The error may be that a package is invalid, or that the service refuses a request.
 
     :raises CatalogUnavailable: if the service does not answer.
     """
@@ -422,6 +430,8 @@ def _archive(entry: Migration) -> LocalPackage:
 
 def _serves(other: Migration, owner: str, spec: VersionSpec, visibility: Visibility) -> bool:
     """Return whether one package in the migration satisfies a requirement of another.
+
+    A package that was refused or left out satisfies nothing.
 
     :param other: the package that may satisfy the requirement.
     :param owner: the project of the requiring package.

@@ -85,7 +85,8 @@ def plan(target: Target, packages: Collection[LocalPackage], visibility: Visibil
     :param visibility: the visibility that the packages get.
     :returns: a step for each package, required packages first.
     :raises PublishError: if a version is published already with other files, is deactivated, or
-        cannot be created again after it was deleted. The message has all such problems.
+        cannot be created again after it was deleted; or if it is a draft with other files, which
+        the service does not replace. The message has all such problems.
     :raises CatalogError: if the service does not answer.
     """
     stored = _stored(target, packages)
@@ -110,7 +111,7 @@ def _blocked(repository: Repository, steps: Iterable[Step]) -> list[str]:
 def check_unpublished(steps: Iterable[Step]) -> None:
     """Check that no package is published already.
 
-    :raises PublishError: if some packages are; the message names all of them.
+    :raises PublishError: if packages are published already; the message names all of them.
     """
     published = [step for step in steps if step.state is State.PUBLISHED]
     if published:
@@ -193,11 +194,13 @@ def upload_one(
 ) -> StoredPackage:
     """Upload the archive of a package as a draft, and set its fields.
 
-    If another process uploads the same package, wait for it, and continue with its draft.
+    If another process uploads the same package, wait for it, and continue with its draft. If it has
+    published the package meanwhile, return the published package.
 
     :param values: the fields to set.
     :param report: a function that is called after each piece of the upload.
     :raises CatalogError: if the service refuses the package.
+    :raises PublishError: if another process has replaced the archive.
     """
     for wait in _WAITS:
         try:
@@ -302,7 +305,10 @@ def _publish(
 
 
 def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -> bool:
-    """Return whether a draft has no archive now, since another process uploads it again."""
+    """Return whether one of the given drafts has no archive any more.
+
+    This is so while another process uploads the archive of the draft again.
+    """
     ids = {package.id for package in packages}
     stored = repository.named({package.fqn for package in packages})
     return any(package.id in ids and not package.digest for package in stored)
@@ -326,7 +332,7 @@ def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]
 def required_first(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]:
     """Yield groups of packages, each group after the groups that it requires.
 
-    A group has all versions of a package, and packages that require each other.
+    A group has all versions of a package. Packages that require each other are in the same group.
     """
     named = stored_package.by_name(packages)
     required = {
@@ -338,9 +344,10 @@ def required_first(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPac
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """If all archives are uploaded already, let the service check the publication beforehand.
+    """Let the service check a publication, if all its archives are uploaded already.
 
-    The service checks the user's rights, and whether the required packages still exist.
+    The service checks the user's rights, and whether the required packages still exist. If an
+    archive is not uploaded yet, or if there are more than 100 packages, nothing is checked.
 
     :raises CatalogError: if the service would refuse the publication.
     """
@@ -409,7 +416,11 @@ def _step(
 def _draft_state(
     repository: Repository, package: LocalPackage, draft: StoredPackage
 ) -> State | None:
-    """Return the state of a draft; None if it has other files that cannot be replaced."""
+    """Return the state of a package that is a draft in the repository.
+
+    :param draft: the draft.
+    :returns: None if the draft has other files than the package, and they cannot be replaced.
+    """
     if draft.digest == package.digest:
         return State.UPLOADED
     if not draft.digest or repository.replaces_archives:

@@ -43,12 +43,12 @@ def find(
     visibility: Visibility,
     warn: Warn = LOG.warning,
 ) -> list[LocalPackage]:
-    """Return the available packages that have to be published as well.
+    """Find the available packages that have to be published as well.
 
     The packages to publish, the packages in the target, and the extension plug-ins that the target
-    lists have to satisfy all requirements. If they do not satisfy a requirement, the newest
-    available package in its range is returned, and the requirements of this package are checked as
-    well. ``satisfies`` has the rules for private and yanked packages.
+    lists have to satisfy all requirements. If none of them satisfies a requirement, the newest
+    available package in the required range is returned. Then the requirements of this package are
+    checked as well. ``satisfies`` has the rules for private and yanked packages.
 
     :param packages: the packages to publish.
     :param catalog: a catalogue of the target, with the releases that the user's project can load.
@@ -101,10 +101,14 @@ def _decide(
     visibility: Visibility,
     warn: Warn,
 ) -> None:
-    """Refuse unsatisfied requirements, or warn of them, as the service does.
+    """Raise an error for unsatisfied requirements that the service refuses; warn of the others.
 
-    :param problems: pairs of a problem, and whether a package satisfies the requirement, but is not
-        public.
+    :param problems: a pair for each unsatisfied requirement: a message, and whether a package
+        satisfies the requirement, but is not public.
+    :param checks: the service's checks, as ``Repository.checks`` returns them.
+    :param visibility: the visibility of the requiring packages.
+    :param warn: a function that is called with each message that is only a warning.
+    :raises PublishError: if the service refuses some requirements; the message has all of them.
     """
     refused: list[str] = []
     accepted: list[str] = []
@@ -169,15 +173,19 @@ def remedy(fqn: str, versions: Collection[Version]) -> str:
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
     """Return whether a required package is not public, but the requiring package is public.
 
+    :param stored: the required package.
     :param visibility: the visibility of the requiring package.
     """
     return visibility == "public" and stored.visibility != "public"
 
 
 def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
-    """Return the versions of packages, each with a note for messages.
+    """Return a note for each version of a package, for messages.
 
-    A note is for example `` (yanked)``; it may be empty.
+    A note is empty, or says why the version may not satisfy a requirement, such as `` (yanked)``.
+
+    :param stored: the versions of the package in the service.
+    :param visibility: the visibility of the requiring package.
     """
     marked = {}
     # The owner's private package and the public one may have the same version.
@@ -194,7 +202,7 @@ def _listed(versions: Mapping[Version, str]) -> str:
 
 
 def _with_one_remedy(problems: Sequence[str]) -> list[str]:
-    """Keep the long remedy for the core library only in the last problem that has it."""
+    """Remove the long remedy for the core library from all problems except the last with it."""
     ending = f"; {_CORE_LIBRARY_REMEDY}"
     last = next((problem for problem in reversed(problems) if problem.endswith(ending)), None)
     return [each if each is last else each.removesuffix(ending) for each in problems]

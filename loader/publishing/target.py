@@ -13,7 +13,7 @@ from loader.catalogs.stored_package import StoredPackage
 
 
 class Target:
-    """The packages in a service that one project can use, as they were when first requested.
+    """The packages in a service that one project can use; each name is requested only once.
 
     :ivar repository: the client for all packages in the service.
     """

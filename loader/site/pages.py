@@ -55,6 +55,7 @@ class Release:
     :param links: base class, or class in a contract -> path of its page, from the root.
     :param requirers: the packages of which any version requires the package, in any range.
     :param users: the packages whose newest releases use the release, as in ``plans.users``.
+    :param affected: the packages that use packages which would break without the release.
     :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
     :param inherited: class -> name, path and members of each of its base classes.
     :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
@@ -70,6 +71,7 @@ class Release:
     dependents: Sequence[Dependent]
     requirers: Sequence[str]
     users: Sequence[str]
+    affected: Sequence[str]
     plan: Mapping[str, Any]
     inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]
     subclasses: Mapping[str, Sequence[tuple[str, str]]]

@@ -288,11 +288,8 @@ class _Rendering:
 
         def write(fqn: str) -> concurrent.futures.Future[str]:
             shown = [
-                _related(fqn, str(version), releases[fqn], summaries[fqn], found)
-                | {
-                    "plan": plans.make(catalog, fqn, str(version)),
-                    "users": users.get((fqn, str(version)), []),
-                }
+                _related(fqn, str(version), releases[fqn], summaries[fqn], found, users)
+                | {"plan": plans.make(catalog, fqn, str(version))}
                 for version in relations.newest_first(releases[fqn])
             ]
             stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
@@ -393,9 +390,16 @@ def _related(
     entries: Mapping[str, Entry],
     summaries: Mapping[str, Summary],
     found: Relations,
+    users: Mapping[tuple[str, str], Sequence[str]],
 ) -> dict[str, Any]:
-    """Return what the pages of a release show beside its document, as JSON."""
+    """Return what the pages of a release show beside its document, as JSON.
+
+    :param users: a release -> the packages that use it, as in ``plans.users``.
+    """
     summary, entry = summaries[version], entries[version]
+    dependents = [*found.dependents(fqn, version)]
+    broken = [each.fqn for each in dependents if not each.others]
+    affected = {user for each in broken for user in users.get((each, found.newest(each) or ""), ())}
     links = {}
     for name in summary.get("uses", ()):
         owner = found.owner(summary, fqn, name)
@@ -409,7 +413,9 @@ def _related(
         "listed": {**_LISTED, **entry.listed},
         "download": entry.download,
         "links": links,
-        "dependents": [[*each] for each in found.dependents(fqn, version)],
+        "dependents": [[*each] for each in dependents],
+        "users": users.get((fqn, version), []),
+        "affected": sorted(affected.difference(broken)),
         "requirers": [*found.requirers(fqn)],
         "inherited": {
             name: [

@@ -111,7 +111,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param query: the parameters of the request.
         :param next_marker: a function that takes an answer, and returns the marker of the next
             page; None after the last page.
-        :param after: the marker of the first page; by default, the list is read from its start.
+        :param after: a marker: only items after it are listed. By default, all items are listed.
         :raises CatalogError: if the service fails, or does not send a list.
         """
         filters = urllib.parse.urlencode(list(query))
@@ -274,7 +274,7 @@ def _marker(marker: Any) -> str:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """Raise ClientException if a library in the block cannot read an answer."""
+    """Raise ClientException if a library cannot read an answer in the ``with`` block."""
     try:
         yield
     except failures.FAILURES:

@@ -75,12 +75,12 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline by some seconds, but not beyond the whole time limit from now."""
+        """Move the deadline by some seconds; after that, at most the whole time limit is left."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the deadline's clock while the block runs."""
+        """Stop the deadline's clock while the ``with`` block runs."""
         left = self.left
         self._end = math.inf
         yield
@@ -88,7 +88,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Apply the deadline to all requests and reads in the block.
+        """Apply the deadline to all requests and reads in the ``with`` block.
 
         :raises TooSlow: if the deadline has passed.
         """
@@ -159,7 +159,7 @@ class Deadline:
 
 
 def watch(adapter: requests.adapters.HTTPAdapter) -> None:
-    """Let an adapter of ``requests`` apply deadlines to its future connections."""
+    """Change an adapter of ``requests``, so that deadlines apply to its future connections."""
     pool_of: Any = adapter.get_connection_with_tls_context
     adapter.get_connection_with_tls_context = functools.partial(  # type: ignore[method-assign]
         _watched_pool, pool_of

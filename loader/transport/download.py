@@ -111,7 +111,11 @@ class Download:
         return pieces(response)
 
     def _is_complete(self, error: Exception) -> bool:
-        """Return whether an error means that the whole file was received (RFC 9110, 15.5.17)."""
+        """Return whether an error means that the file has no further bytes.
+
+        This is so if the server refuses a range that begins at the end of the file (RFC 9110,
+        15.5.17).
+        """
         if not isinstance(error, ksa_exceptions.RequestedRangeNotSatisfiable):
             return False
         headers = error.response.headers if error.response is not None else {}
@@ -125,7 +129,10 @@ class Download:
 
 
 def _skip(offset: int, arriving: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes that follow an offset."""
+    """Yield the bytes that follow an offset.
+
+    :raises ClientException: if the content ends before the offset.
+    """
     position = 0
     for piece in arriving:
         rest = piece[max(offset - position, 0) :]

@@ -41,7 +41,7 @@ _WITH_TASK = "os_glance_import_task"
 def import_archive(
     service: "ImageService", image_id: str, archive: IO[bytes], size: int, label: str
 ) -> Mapping[str, Any]:
-    """Send an archive to an image, and let Glance import it, unless the image has one already.
+    """Import an archive into an image in Glance, unless the image has an archive already.
 
     The archive is first sent to Glance's staging area (it is *staged*), and then imported from
     there. If an earlier attempt has staged data, which may be only a part of an archive, this data
@@ -96,10 +96,11 @@ def is_busy(image: Mapping[str, Any]) -> bool:
 
 
 def _waits_for_turn(image: Mapping[str, Any], label: str, waits: Iterator[float]) -> bool:
-    """Wait before an archive is sent again, if Glance was too busy to read it.
+    """Return whether an archive has to be sent again; if so, wait before that.
 
-    :param waits: the longest time of each further wait, in seconds.
-    :returns: false, without a wait, if the archive must not be sent again.
+    An archive is sent again if Glance was too busy to read it, and if ``waits`` is not used up.
+
+    :param waits: the longest time of this wait, and of each further wait, in seconds.
     """
     longest = next(waits, None) if is_busy(image) else None
     if longest is None:
@@ -111,7 +112,7 @@ def _waits_for_turn(image: Mapping[str, Any], label: str, waits: Iterator[float]
 
 
 def _accepted(request: Callable[[], object]) -> bool:
-    """Send a request, and return whether the state of the image has allowed it."""
+    """Send a request; return false if Glance refuses it because of the image's present state."""
     try:
         request()
     except Conflict:

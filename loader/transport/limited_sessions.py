@@ -28,7 +28,7 @@ _copies = weakref.WeakKeyDictionary[requests.Session, requests.Session]()
 
 
 def new() -> requests.Session:
-    """Make a session without credentials."""
+    """Make a session of ``requests`` with limits, and without credentials."""
     session = requests.Session()
     _limit(session)
     return session
@@ -91,7 +91,7 @@ def _copied(session: requests.Session) -> requests.Session:
 def _reconnected(adapter: requests.adapters.BaseAdapter) -> requests.adapters.BaseAdapter:
     """Return a copy of an adapter, with connections of its own.
 
-    An adapter of another class, such as one for tests, is returned unchanged.
+    An adapter that is not an ``HTTPAdapter``, such as one for tests, is returned unchanged.
     """
     if not isinstance(adapter, requests.adapters.HTTPAdapter):
         return adapter
@@ -118,9 +118,9 @@ def _limit(session: requests.Session) -> None:
 
 
 def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read a body up to the maximum size if the libraries would read it without a limit.
+    """Read the body of an answer at once, if a library would read it without a limit.
 
-    These are the bodies of refusals, and of answers that are not streamed, such as tokens.
+    Libraries read the bodies of refusals, and of answers that are not streamed, such as tokens.
 
     :raises UnusableAnswer: if the body is too large.
     """

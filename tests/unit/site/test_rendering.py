@@ -151,15 +151,20 @@ def test_a_page_says_what_happens_without_the_version(site: pathlib.Path) -> Non
 
     used = about("org.example.db", "1.3.0")
     assert 'org.example.wiki</a> <span class="mark">uses it</span>' in used
-    assert "<td>could use 1.2.0</td>" in used
+    assert re.search('<td>could use <a href="[^"]+">1.2.0</a></td>', used)
+    assert "Nothing breaks: each package that requires it has another version in its range." in used
     # The portal uses it through the wiki.
     assert ">org.example.portal</a>, <a" in used
     old = about("org.example.db", "1.2.0")
-    assert "<td>could use 1.3.0</td>" in old
+    assert re.search('<td>could use <a href="[^"]+">1.3.0</a></td>', old)
     assert "uses it" not in old
-    assert "The newest version of no package uses this version." in old
-    only = about("org.example.shop", "1.0.0")
-    assert "<strong>breaks</strong>: no other version is in the range" in only
+    assert "No package uses this version in its newest release." in old
+    only = about("org.example.db", "2.0.0")
+    assert "<td><strong>breaks</strong></td>" in only
+    broken, _, rest = only.partition(" would break, since no other version is in the range.")
+    assert broken.endswith(">org.example.shop</a>")
+    assert re.search("use what would break: <a [^>]+>org.example.portal</a>[.]", rest)
+    assert "Nothing breaks: no package" in about("org.example.portal", "1.0.0")
 
 
 def test_a_picture_has_only_packages_that_use_the_version(site: pathlib.Path) -> None:
@@ -172,7 +177,7 @@ def test_a_picture_has_only_packages_that_use_the_version(site: pathlib.Path) ->
 def test_a_package_page_says_in_words_what_changed(site: pathlib.Path) -> None:
     text = (site / paths.package("org.example.db")).read_text()
     assert "changes since 1.3.0 can break packages that use it." in text
-    assert "1 change since 1.2.0; no package that uses it breaks." in text
+    assert "1 change since 1.2.0, of which none can break packages that use it." in text
     required = text.partition('<h2 id="dependents">')[2]
     assert ">org.example.shop</a>, <a" in required
 
