@@ -2,9 +2,9 @@
 
 """Limit the total time that a request may take.
 
-A small request may have a step that takes long, such as matching thousands of versions against
-thousands of ranges. So every loop over data from outside checks the budget of its request. Nothing
-interrupts a step between these checks, since that could leave something half done.
+Even a small request may have a step that takes long, such as matching thousands of versions against
+thousands of ranges. So every loop over data from outside checks the time that is left. Nothing
+interrupts a step between these checks, since an interrupted step could leave something half done.
 """
 
 import time

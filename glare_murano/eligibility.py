@@ -84,9 +84,11 @@ class Eligibility:
     private_overrides: bool = True
 
     def find_objection(self, offer: Offer) -> str:
-        """Return why a release must not be chosen, by its own name, owner and visibility.
+        """Check the name, the owner and the visibility of a release against the rules.
 
-        :returns: the reason; empty if the release may be chosen.
+        Other releases of the same name are not considered; see ``select``.
+
+        :returns: why the release must not be chosen; empty if it may be chosen.
         """
         return self._find_objection(offer.key.fqn, offer.owner, offer.visibility)
 
@@ -103,10 +105,10 @@ class Eligibility:
         return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
-        """Divide releases into those that may be chosen, and those that must not.
+        """Separate the releases that may be chosen from the excluded releases.
 
         :param offers: all visible releases of some packages, from all catalogues.
-        :returns: the releases that may be chosen, in the same order, and the other releases.
+        :returns: the releases that may be chosen, in the given order, and the excluded releases.
         """
         find_objection = functools.cache(self._find_objection)
         reasons = [
@@ -128,8 +130,8 @@ class Eligibility:
 def is_from_operator(offer: Offer) -> bool:
     """Return whether a release comes from the operator.
 
-    Such a release has no owner and no visibility. It is in a directory on the host, or in a lock
-    file of public releases.
+    A release from the operator has no owner and no visibility. It is in a directory on the host, or
+    in a lock file of public releases.
     """
     return _is_from_operator(offer.owner, offer.visibility)
 

@@ -174,7 +174,7 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of the fields in ``FIELDS`` and ``COMMON`` for a package, by name.
+    """Return the values for the fields in ``FIELDS`` and ``COMMON`` from a package, by field name.
 
     Fields that the publisher sets are left out.
     """
@@ -184,9 +184,9 @@ def from_contents(contents: Contents) -> Mapping[str, Any]:
 
 
 def check_version(text: str) -> Version:
-    """Parse the version of a package, and check that each service can store it.
+    """Parse the version of a package, and check that both Glare and Glance can store it.
 
-    So a package can be copied from one service to another.
+    This ensures that the package can be copied from one service to the other.
 
     :raises InvalidVersion: if the version is not valid, or exceeds a limit.
     """
@@ -206,7 +206,8 @@ def check_version(text: str) -> Version:
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    Glare's fields have the same limits: Glare could not load a value that exceeds a limit.
+    There is also a problem if all lists and mappings together have too many elements. Glare checks
+    the limits of its fields even when it loads a stored value, so no such value may be stored.
 
     :param values: the values of fields, by name; see ``from_contents``.
     """

@@ -58,9 +58,10 @@ def fewest_newest(
 
 
 class _Search:
-    """A search for a few sets of ranges that together contain all wanted ranges.
+    """A search for a few of the given sets that together contain all wanted ranges.
 
-    A set is a bit mask with a bit for each range. Sets at the beginning of the list are preferred.
+    A set contains the ranges that a version satisfies. It is a bit mask with a bit for each range.
+    The given sets are in a list, and sets at the beginning of this list are preferred.
     """
 
     def __init__(self, sets: Sequence[int], budget: Budget, place: object) -> None:
@@ -78,8 +79,10 @@ class _Search:
         :param start: the index of the first set that may be used.
         :param wanted: the wanted bits.
         :param size: the largest number of sets.
-        :returns: the first such indexes in lexicographic order; None if ``size`` sets are not
-            enough.
+        :returns: the indexes. If several choices of sets are possible, the first choice in
+            lexicographic order is returned. None if ``size`` sets are not enough.
+        :raises TooManyVersions: if the search needs too many steps.
+        :raises Unplannable: if the time of the request is over.
         """
         if not wanted:
             return ()

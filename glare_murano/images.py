@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Convert packages to images, the form in which Glance keeps them, and read them from images.
+"""Convert packages to images, which Glance stores, and read packages from images.
 
-A package is an image with the container format ``murano``. Its id is made from project, name and
-version, so Glance itself refuses a duplicate. Such an id is a UUID of version 8, which no other
-image gets. The metadata of the package is in properties with the prefix ``murano_``, which only the
-server can write. Their values are strings; lists and mappings are JSON. Servers write and read
-images with this module, and the loader reads images with the same code.
+The image of a package has the container format ``murano``. Its id is made from the project, the
+name and the version of the package, so Glance itself refuses a duplicate. The id is a UUID of
+version 8, which no other image has. The metadata of the package is in properties with the prefix
+``murano_``, which only the server can write. The values of these properties are strings; lists and
+mappings are stored as JSON. Servers write and read images with this module, and the loader reads
+images with the same code.
 """
 
 import contextlib
@@ -104,21 +105,22 @@ def property_name(field: str) -> str:
 
 
 def property_names(field: str) -> list[str]:
-    """Return the names of the properties that a field may be in.
+    """Return the names of the properties that can contain the value of a field.
 
-    The property that the owner sets comes last, if the owner may change the field.
+    The first property is written by the server. If the owner may change the field, there is a
+    second property, which the owner sets.
     """
     own = [_OWN_PREFIX + field] if field in _CHANGEABLE else []
     return [property_name(field), *own]
 
 
 def of_server(names: Iterable[str]) -> set[str]:
-    """Select the names of the properties that only the server can write."""
+    """Return those of the given property names that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
 def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
-    """Return the properties of a package, by name.
+    """Return the properties for the image of a package, by name. Empty values are left out.
 
     :param contents: the metadata of the package.
     :param sha256: the SHA-256 digest of its archive, in hexadecimal.
@@ -131,7 +133,8 @@ def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
 def is_release(image: Mapping[str, Any]) -> bool:
     """Return whether an image is a published release.
 
-    An image is not a release if it is inactive or a draft, or if its name or owner was changed.
+    An image is not a release if it is inactive or a draft, or if its name or owner was changed
+    after the import.
 
     :param image: the image in the form of Glance's API, with its properties.
     """
@@ -165,10 +168,10 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 
 
 def version(image: Mapping[str, Any]) -> str | None:
-    """Return the version of a package in any state, drafts included.
+    """Return the version of the package in an image, whatever its state; it can be a draft.
 
-    :returns: the version; None if the image is not a package, or if its name or owner was changed,
-        so that its id does not follow from them any more.
+    :returns: the version. None if the image is not a package, or if its name or owner was changed,
+        so that its id no longer follows from its name and owner.
     """
     for name in (VERSION, OWN_VERSION):
         found = image.get(name)
@@ -187,7 +190,7 @@ def _has_id_of(image: Mapping[str, Any], version: str) -> bool:
 
 
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all known fields of a package, by their names in Glare.
+    """Return all fields of a package that its image contains, by the names that Glare uses.
 
     :param image: the image in the form of Glance's API, with its properties.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
@@ -202,7 +205,8 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Read fields of a package from the properties of its image.
 
-    A value that the owner has set replaces the value from the archive.
+    A value that the owner has set replaces the value from the archive, unless the value of the
+    owner is malformed.
 
     :param names: the names of the fields to read. Fields without a property are left out.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
@@ -222,7 +226,8 @@ def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
 def _without_surrogates(value: Any) -> Any:
     """Remove strings with surrogate characters from the value of a field.
 
-    JSON can contain such strings, but they cannot be encoded in UTF-8.
+    JSON can contain such strings, but they cannot be encoded in UTF-8. A value that is a single
+    string becomes empty.
     """
     if isinstance(value, list):
         return [each for each in value if not _SURROGATES.search(each)]
@@ -230,9 +235,10 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def own_properties(**values: Any) -> dict[str, str]:
-    """Return the properties with which an owner changes fields of a package.
+    """Return the image properties that an owner sets to change fields of a package.
 
-    :param values: the new values, by the names of the fields. ``version`` is allowed as well.
+    :param values: the new values, by the names of the fields. ``version`` is also allowed: the
+        owner sets it before the import.
     :raises ValueError: if the owner cannot change a field.
     """
     if fixed := values.keys() - {*_CHANGEABLE, "version"}:
@@ -241,9 +247,10 @@ def own_properties(**values: Any) -> dict[str, str]:
 
 
 def _decoded(name: str, value: object) -> Any:
-    """Read the value of a field.
+    """Convert the value of a property to the value of a field.
 
-    :raises glare_murano.wire.Malformed: if the value has an unexpected form.
+    :param name: the name of the field.
+    :raises glare_murano.wire.Malformed: if the value should be JSON, and has an unexpected form.
     """
     if name not in _ENCODED:
         return value
@@ -251,8 +258,11 @@ def _decoded(name: str, value: object) -> Any:
 
 
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """Read a property whose value is a list of strings, or a mapping of strings.
+    """Read a property whose value is a list of strings, or a mapping of strings, in JSON.
 
+    :param text: the value of the property.
+    :param name: the name of the property, for messages.
+    :param kind: the expected type: ``list`` or ``dict``.
     :raises glare_murano.wire.Malformed: if the value has an unexpected form.
     """
     found = decode(text, name)
@@ -282,7 +292,7 @@ def classes(text: str) -> list[str]:
 
 
 def inherits(text: str) -> dict[str, str]:
-    """Read the property with the base classes: base class -> direct subclasses, joined by commas.
+    """Read the property with the base classes: base class -> its subclasses, joined by commas.
 
     :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
@@ -291,8 +301,10 @@ def inherits(text: str) -> dict[str, str]:
 
 
 def decode(value: str, name: str) -> Any:
-    """Read a property whose value is a list or a mapping.
+    """Parse a property whose value is JSON.
 
+    :param value: the value of the property.
+    :param name: the name of the property, for messages.
     :raises glare_murano.wire.Malformed: if the value is not JSON.
     """
     try:

@@ -2,10 +2,10 @@
 
 """Find all direct and indirect subclasses of a class, with their packages.
 
-The engine looks for the name of a base class in the package itself, and in the direct requirements
-of the package. So a package can extend a class of another package only if it requires the other
-package, in a range with a version that defines the class. Servers and the loader share this module,
-so both give the same answers.
+The engine looks for a base class in the package of the subclass, and in the packages that this
+package requires directly. So a package can extend a class of another package only if it requires
+the other package in a range that contains a version with the class. Servers and the loader share
+this module, so both give the same answers.
 """
 
 import collections
@@ -105,9 +105,13 @@ def find_subclasses(
 
 
 class _Hierarchy:
-    """The search for all subclasses of a class, level by level.
+    """The search for all subclasses of a class, in rounds.
 
-    :ivar extends: the name of each subclass -> its direct base classes in the hierarchy.
+    The first round finds the direct subclasses. Each further round finds the direct subclasses of
+    the classes that the previous round has found.
+
+    :ivar extends: the name of each subclass -> those of its direct base classes that are the class
+        itself or one of its subclasses.
     :ivar packages: the name of each subclass -> the packages that define it.
     """
 
@@ -150,8 +154,8 @@ class _Hierarchy:
     def _add(self, record: ExtendingRecord, found: Mapping[str, set[PackageVersion]]) -> None:
         """Add the subclasses in a record to the hierarchy.
 
-        :param found: the subclasses that are new on this level: name -> packages that define it.
-            This method adds those of the record.
+        :param found: the new subclasses of this round: name -> packages that define the subclass.
+            The new subclasses of the record are added to this mapping.
         """
         for name in record.subclasses:
             self.extends[name].add(record.base)
@@ -161,10 +165,10 @@ class _Hierarchy:
 
 
 def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
-    """Return whether the engine looks for base classes in a required package.
+    """Return whether a requirement makes the engine look for base classes in another package.
 
-    A package's requirement on itself counts only if the package does not satisfy this requirement.
-    Then the package requires another version of itself.
+    The answer is no only if a package requires itself in a range that contains its own version:
+    then the engine loads no other version of the package.
 
     :param package: the package that has the requirement.
     :param fqn: the required package.
@@ -179,7 +183,10 @@ def _inheritance_check(
     defining: Collection[PackageVersion],
     requirements: Mapping[str, Mapping[str, str | VersionSpec]],
 ) -> Callable[[ExtendingRecord], bool]:
-    """Return a function that checks whether a package inherits a class from given packages.
+    """Return a function that checks whether a package can extend a class of given packages.
+
+    A package can extend the class if it is one of the given packages, or if it requires one of them
+    in a range that contains the version of the given package.
 
     :param defining: the given packages, which define the class.
     :param requirements: the requirements of packages: id -> FQN -> range.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sort a list of packages, and mark where its pages begin.
+"""Define how a list of packages is sorted, and the markers of its pages.
 
-A marker contains the values by which the last package of a page was sorted. So a service can find
-the next page without this package, even if the package was deleted or replaced meanwhile.
+A marker says where a page begins. It contains the values by which the last package of the previous
+page was sorted. So a service can find the next page even if this package was deleted or replaced
+meanwhile.
 """
 
 import dataclasses
@@ -57,7 +58,7 @@ class Order:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read keys with directions, such as ``name:asc,version:desc``.
+        """Parse an order: keys with directions, such as ``name:asc,version:desc``.
 
         :raises InvalidParameter: if a key or a direction is unknown.
         """
@@ -77,12 +78,12 @@ class Order:
 
     @property
     def complete(self) -> tuple[Key, ...]:
-        """The keys of this order, followed by the keys that sort packages with equal keys."""
+        """The keys of this order, followed by keys for packages that this order cannot separate."""
         names = {key.name for key in self.keys}
         return (*self.keys, *(key for key in _LAST_KEYS if key.name not in names))
 
     def marker(self, values: Mapping[str, Any]) -> str:
-        """Return the marker for the page that follows a package.
+        """Return the marker for the page that begins after a package.
 
         :param values: the package's values: name of a key -> value, and ``id`` -> the id.
         """

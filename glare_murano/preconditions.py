@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refuse a request that replaces lists of a package if a list has changed meanwhile.
+"""Refuse a request that replaces lists of a package if another request has changed a list.
 
-A client that adds a tag reads the tags, and sends all tags back. If another client adds a tag in
-between, that tag would be lost. So the client sends digests of the lists that it has read, in the
-header ``HEADER``. If a list has changed, the service refuses the request with the status 409. In
-Glare, the lists are fields of the artifact. In Glance, they are properties that the owner may set.
+To add a tag, a client reads all tags, and sends all of them back with the new tag. If another
+client has added a tag in between, this other tag would be lost. So the client sends digests of the
+lists that it has read, in the header ``HEADER``. If a list has changed since the client read it,
+the service refuses the request with the status 409. In Glare, the lists are fields of the artifact.
+In Glance, they are properties that the owner may set.
 """
 
 import hashlib

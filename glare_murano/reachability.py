@@ -3,7 +3,8 @@
 """Find the nodes that can be reached from a root, in a graph whose edges change.
 
 An update visits only the affected part of the graph. It would not be enough to count the edges that
-lead to a node: in a cycle that cannot be reached, each node still has an edge that leads to it.
+lead to a node: if a whole cycle cannot be reached from the root, an edge still leads to each of its
+nodes.
 """
 
 import collections
@@ -18,10 +19,11 @@ _STEP = "planning"
 
 
 class Node:
-    """A node of a graph, whose edges lead to other nodes: its targets.
+    """A node of a graph. Its edges lead to other nodes, which are its targets.
 
-    Targets are found when the node is reached. A reached node has a level: the number of edges on a
-    path from the root. Its parent is the node before it on this path.
+    The targets of a node are found when the node is reached. A reached node has a level, which is
+    the number of edges on a path from the root. The parent of the node is the previous node on this
+    path.
     """
 
     def __init__(self) -> None:
@@ -92,9 +94,9 @@ def _reach_targets(node: Node, budget: Budget) -> set[Node]:
 
 
 def _reattach(orphans: Iterable[Node], budget: Budget) -> set[Node]:
-    """Find new parents, on any level, for nodes that have lost their parents.
+    """Find new parents for nodes that have lost their parents, whatever the level of the parents.
 
-    :returns: the nodes that can no longer be reached.
+    :returns: the nodes that can no longer be reached from the root.
     """
     detached = _detach(orphans, budget)
     for node in detached:
@@ -112,11 +114,13 @@ def _reattach(orphans: Iterable[Node], budget: Budget) -> set[Node]:
 
 
 def _detach(orphans: Iterable[Node], budget: Budget) -> list[Node]:
-    """Find new parents on lower levels for nodes that have lost their parents, or detach the nodes.
+    """Find new parents for nodes that have lost their parents, and detach all other such nodes.
 
-    The children of a detached node have lost their parent as well. The nodes are visited level by
-    level, since each decision needs the results for all lower levels.
+    Only a node on a lower level than the orphan can be its new parent, so the level of the orphan
+    does not change. The children of a detached node also lose their parent, and are treated in the
+    same way. Nodes on low levels are treated first, since the others depend on them.
 
+    :param orphans: the nodes that have lost their parents.
     :returns: the detached nodes, which have no parent and no level.
     """
     numbers = itertools.count()

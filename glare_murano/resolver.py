@@ -196,13 +196,11 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Newer versions that were all passed over for the same reason.
+    """Versions that are newer than the chosen version, but were passed over for one reason.
 
-    They are newer than the chosen version.
-
-    :param versions: these versions, the newest first.
-    :param reason: why they were not chosen.
-    :param demands: the demands for which the reason applies, one for each range. If the reason is
+    :param versions: the versions that were passed over, the newest first.
+    :param reason: why these versions were not chosen.
+    :param demands: the demands to which the reason applies, one for each range. If the reason is
         ``RANGE``, these are the demands whose ranges exclude the versions.
     """
 
@@ -215,7 +213,7 @@ class PassedOver:
 class Why:
     """Why a version was chosen, besides the demands that it satisfies.
 
-    :param kept: the demands of earlier rounds whose ranges were kept, in a dependency cycle.
+    :param kept: demands of earlier rounds. Their ranges were kept because of a dependency cycle.
     :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
     """
 
@@ -277,11 +275,11 @@ def plan(
 def chain_of(
     demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
 ) -> tuple[Demand, ...]:
-    """Return a shortest chain of demands that leads from a root to a demand.
+    """Return the demands that lead from a root to a demand: one of the shortest chains.
 
     :param demand: the last demand of the chain.
-    :param reached_by: a function that returns the first demand that a release satisfies. If it
-        returns None for a release, the chain begins with a demand of this release.
+    :param reached_by: a function that takes a release, and returns the demand that has led to it.
+        If it returns None for a release, the chain begins with a demand of this release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -440,9 +438,9 @@ def _newness(release: PackageVersion) -> tuple[object, ...]:
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
-    """Return one release for each version, the newest first.
+    """Return only one release for each version, the newest version first.
 
-    If several releases have the same version, the last one by FQN is returned.
+    Of several releases with the same version, the last release in the order of FQNs is returned.
     """
     found: dict[Version, str] = {}
     for release in releases:
@@ -453,10 +451,10 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 class _Requirer(Node):
     """A node of the graph of requirements, for a release or for all roots together.
 
-    Its targets are the nodes of the ranges that it requires.
+    The targets of the node are the nodes of the required ranges.
 
-    :ivar demands: its demands, each with the node of the range.
-    :ivar external: its demands that provided packages satisfy.
+    :ivar demands: the demands of the release or the roots, each with the node of the range.
+    :ivar external: those demands of the release or the roots that provided packages satisfy.
     """
 
     def __init__(self) -> None:
@@ -526,7 +524,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def usable(self) -> int:
-        """The set of the versions that the range may take if no version is pinned for it.
+        """The set of the versions that the range may take if it takes no pinned version.
 
         The set is a bit mask, see ``SortedVersions``.
         """
@@ -537,10 +535,10 @@ class _RangeNode(Node):
         return found if self._among is None else found & package.among(self._among)
 
     def take(self) -> _ReleaseNode | None:
-        """Return the release that the range takes; None if no release is in the range.
+        """Return the release that the range takes; None if the range can take no chosen release.
 
-        This is the pinned release. If no release is pinned, it is the newest chosen release in the
-        range.
+        If a pinned version is in the range, the range takes the release with this version. If not,
+        it takes the newest chosen release in the range.
         """
         package = self.package
         # Before the first choice, the versions are unknown.
@@ -551,7 +549,10 @@ class _RangeNode(Node):
         return None if newest < 0 else package.release(newest)
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why this range by itself cannot take a version; None if it can."""
+        """Return why this range cannot take a version, whatever other ranges require.
+
+        :returns: the reason; None if the range can take the version.
+        """
         if not self.spec.match(version):
             return Reason.RANGE
         if self.pinned is not None:
@@ -619,7 +620,7 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the set of those given versions that are available."""
+        """Return the set of the given versions, without versions that are not available."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]
@@ -686,7 +687,10 @@ class _Package:
 
     @functools.cached_property
     def offered(self) -> tuple[tuple[Version, ...], tuple[Version, ...]]:
-        """The usual versions and the exact-only versions, each the newest first."""
+        """The available versions: those that are not exact-only, and the exact-only versions.
+
+        Both tuples begin with the newest version.
+        """
         usual, others = self.usual, self.sorted.every & ~self.usual
         return tuple(self.sorted.newest_first(usual)), tuple(self.sorted.newest_first(others))
 
@@ -718,7 +722,10 @@ class _Package:
         return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
 
     def _newer(self, version: Version) -> Iterable[Version]:
-        """Yield versions that are newer than a version: at most ``_MAX_NEWER``, newest first."""
+        """Yield the newest of the versions that are newer than a version, the newest first.
+
+        At most ``_MAX_NEWER`` versions are yielded.
+        """
         newer = self.sorted.every >> (place := self.sorted.place(version) + 1) << place
         return itertools.islice(self.sorted.newest_first(newer), _MAX_NEWER)
 
@@ -731,7 +738,7 @@ def _by_requirer(demand: Demand) -> tuple[str, str]:
 
 
 class _Rounds:
-    """The rounds of planning since the start, or since ranges were last kept.
+    """The rounds of planning since the start, or since the ranges of a package were last kept.
 
     :ivar packages: the packages that these rounds have required.
     """
@@ -746,9 +753,10 @@ class _Rounds:
         self.add(reached)
 
     def add(self, reached: Iterable[Node]) -> None:
-        """Record the packages and requirers among the nodes that a round has newly reached.
+        """Record the packages and the requirers that a round has newly reached.
 
-        :param reached: these nodes, of any kind.
+        :param reached: all nodes that the round has newly reached. Nodes of other kinds are
+            ignored.
         """
         for node in reached:
             if isinstance(node, _RangeNode):
@@ -774,19 +782,19 @@ class _Rounds:
     def exclude_each_other(self) -> bool:
         """Whether versions in a dependency cycle exclude each other.
 
-        This is so if there were more rounds than packages. Without such a cycle, each round makes
-        the final choice for at least one package.
+        This is assumed if there were more rounds than packages. Without such a cycle, each round
+        makes the final choice for at least one package.
         """
         return self._count > len(self.packages)
 
     def keep_ranges(self, budget: Budget) -> _Package:
         """Find a package in a dependency cycle, and keep its ranges for all later rounds.
 
-        The package is on a cycle, and its choice has changed. Among several such packages, the
-        first by FQN is taken. All ranges of the package that the recorded rounds have required are
-        kept.
+        Only a package on a cycle is found, and only if its choice has changed in these rounds. Of
+        several such packages, the first in the order of FQNs is found. All ranges of the package
+        that these rounds have required are kept.
 
-        :returns: the package.
+        :returns: the found package.
         :raises Unplannable: if the time of the request is over.
         """
         required: dict[str, set[str]] = collections.defaultdict(set)
@@ -814,7 +822,7 @@ def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]], budget: Budg
 
 
 def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
-    """Return roots without duplicates, in an order that does not depend on the query."""
+    """Remove duplicates from roots, and sort them, so that their order in the query is ignored."""
     found = list(roots)
     # Many objects share one set of versions. The sets are compared by ``id``, since comparing the
     # elements of large sets takes long.
@@ -955,7 +963,7 @@ class _Planner:
             yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Return the closure. Assign each demand to a chosen release, beginning at the roots."""
+        """Assign each demand to a chosen release, from the roots on, and return the closure."""
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
         first: dict[PackageVersion, Demand] = {}
         unsatisfied = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read and write the conditions for the packages of a list, as parameters of its URL.
+"""Read and write the conditions for a list of packages, which are parameters in its URL.
 
 The loader writes these parameters, and services read them. ``service.listed_packages`` finds the
-packages.
+packages that meet the conditions.
 """
 
 import dataclasses
@@ -56,10 +56,11 @@ class InvalidParameter(GlareMuranoError, ValueError):
 class Selection:
     """Conditions for the packages of a list. A package has to meet all of them.
 
-    :param values: condition -> values, of which a package has to have one. A condition for one of
-        ``READ_FIELDS`` may have no values; then a package has to have any value. In a name, ``*``
-        stands for any characters. A requirement on the package itself does not count. Without a
-        condition for the status, only active packages are selected.
+    :param values: name of a field, such as ``owner`` or ``tags`` -> values. A package has to have
+        one of these values. For a field of ``READ_FIELDS``, there may be no values; then a package
+        has to have any value. In the name of a package, ``*`` stands for any characters. A
+        package's requirement on itself does not count. If the status is not among the fields, only
+        active packages are selected.
     :param words: strings; a package has to contain one of them, see ``package_order.relevance``.
     :param version: the range of the version.
     :param yanked: True to select only yanked packages, False to select only others; None for both.
@@ -130,9 +131,12 @@ def read_selection(parameters: Mapping[str, Collection[str]]) -> Selection:
 def read_one(
     parameters: Mapping[str, Collection[str]], name: str, read: Callable[[str], _T]
 ) -> _T | None:
-    """Read a parameter that may be given once; return None if it is missing.
+    """Read a parameter of a URL that may be given only once.
 
-    :param read: a function that raises ``ValueError`` for a value that is not valid.
+    :param parameters: name of a parameter -> all its values.
+    :param name: the name of the parameter.
+    :param read: a function that converts the value, or raises ``ValueError`` for a wrong value.
+    :returns: the converted value; None if the parameter is missing.
     :raises InvalidParameter: if the value is not valid, or given twice.
     """
     texts = parameters.get(name, ())

@@ -89,8 +89,8 @@ def from_json(content: object, meanwhile: Callable[[], object] = lambda: None) -
     """Read and check the contents of a package that a child process has sent.
 
     :param content: the JSON object, which is not trusted.
-    :param meanwhile: a function that is called for each requirement, since parsing many long ranges
-        takes some time.
+    :param meanwhile: a function that is called for each requirement, so that the caller can do
+        other work: parsing many long ranges takes some time.
     :raises ValueError: if no package could have these contents.
     """
     match content:

@@ -51,7 +51,8 @@ class UpgradeCheck(upgradecheck.UpgradeCommands):
 def find_unmet_requirements(extra: str) -> Iterator[Finding]:
     """Yield a warning for each library that is missing or has a version that was not tested.
 
-    :param extra: the extra of this distribution that the service needs.
+    :param extra: the name of the extra (the optional requirements) that the service needs, such as
+        ``glance``.
     """
     for line in importlib.metadata.requires(_DISTRIBUTION) or ():
         requirement = Requirement(line)

@@ -139,8 +139,8 @@ class Query:
     :param classes: names of classes, and the ranges in the headers of their objects.
     :param pins: FQN -> versions. A pinned version is taken for every range that contains it.
     :param provided: FQN -> the versions that the engine provides, as extension plug-ins.
-    :param package: the id of one more required package, which may be a draft; None for no such
-        package.
+    :param package: the id of a stored package that is required as well, and may be a draft; None
+        without such a package.
     :param prereleases: whether any range may choose pre-releases. If not, a pre-release is chosen
         only if it is pinned, or if a range names exactly this version.
     :param why: whether the answer says why each release was chosen.
@@ -368,7 +368,7 @@ def versions_from_json(content: object) -> dict[str, list[Version]]:
 
 
 def checks_from_json(content: object) -> dict[str, str]:
-    """Read a JSON object that has the value of each option in ``CHECKS``, such as ``ENFORCED``."""
+    """Read a JSON object: name of each option in ``CHECKS`` -> value, such as ``ENFORCED``."""
     return {name: get(content, name, string) for name in CHECKS}
 
 
@@ -407,7 +407,7 @@ def size(value: object) -> int:
 
 
 def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
-    """Read a value of a JSON object. The message of an error names the key.
+    """Read the value of a key in a JSON object. The message of an error names the key.
 
     :param content: the JSON object.
     :param key: the key of the value.

@@ -150,9 +150,9 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Enable our import plug-in after all others.
+    """Enable our import plug-in as the last import plug-in.
 
-    No other plug-in may change the archive after it.
+    No other plug-in may change the archive after our plug-in has read it.
     """
     section, option = "image_import_opts", "image_import_plugins"
     # Glance reads a separate file for imports. A value in its main file replaces the value in the
@@ -248,11 +248,12 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return the path and the content of our policy file; nothing if the file needs no rules.
+    """Return the path and the content of our policy file.
 
-    If another policy file of Glance contains a rule that we restrict, our file contains that rule
-    with our condition. Otherwise, our file contains the rule as we ship it.
+    If another policy file of Glance contains a rule that we restrict, our file contains this other
+    rule, with our condition added. Otherwise, our file contains the rule as we ship it.
 
+    :returns: path -> content; empty if our file needs no rules.
     :raises ConfigurationError: if a file that is read later would replace a rule of ours.
     """
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
@@ -273,7 +274,7 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the rules for our policy file: each name, and the rule with our condition.
+    """Yield the rules for our policy file, each as its name and the rule with our condition.
 
     :param shipped: the rules that this project ships, by name.
     :param effective: the rules in the configured files, by name.

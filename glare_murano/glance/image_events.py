@@ -2,9 +2,10 @@
 
 """Send notifications of changed packages, refused changes and imports.
 
-Unlike Glance's own notifications, they name the user. An import ends after the response to its
-request, so an audit of requests does not record the result of the import. This module sends the
-result as an event of CADF (DMTF DSP0262), the format of Keystone's filter ``audit``.
+Unlike Glance's own notifications, these notifications contain the user. An import ends after the
+response to its request, so an audit of requests does not record the result of the import. This
+module sends the result as an event of CADF (DMTF DSP0262), the format that Keystone's filter
+``audit`` uses.
 """
 
 from typing import Any
@@ -53,7 +54,7 @@ def send_refusal(req: webob.Request, status: int, message: str, packages: list[s
 
 
 def send_import(context: Any, image: ImageRow, refusal: str) -> None:
-    """Send the audit record of an import.
+    """Send an audit record with the result of an import.
 
     :param context: the context of the request that began the import.
     :param image: the image of the import.

@@ -2,9 +2,10 @@
 
 """Log each refused import in one line.
 
-Glance logs a failed import at the level WARNING, with a traceback, and then each step that it
-reverts. So each mistake of a user would cause an alert. If the package of an import is refused,
-this module suppresses Glance's lines. The import plug-in logs the reason at the level INFO.
+Glance logs a failed import at the level WARNING, with a traceback. Then it logs each step of the
+import that it reverts. So each mistake of a user would cause an alert. If the package of an import
+is refused, this module suppresses Glance's lines, and the import plug-in logs the reason at the
+level INFO.
 """
 
 import logging
@@ -20,8 +21,8 @@ _REVERTED = "REVERTED"
 class _RefusalFilter(logging.Filter):
     """A log filter that suppresses Glance's lines about refused imports.
 
-    The filter stores for each thread whether its import was refused, since a thread runs one import
-    at a time.
+    A thread runs one import at a time. So the filter stores for each thread whether the import that
+    it runs was refused.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read a package's archive before Glance stores it, in the import plug-in ``murano_package``.
+"""Read the archive of a package before Glance stores it: the import plug-in ``murano_package``.
 
 Glance calls the plug-in for every import, between staging and storing. The plug-in ignores images
 that are not packages. It refuses an archive if the package breaks a rule. The image then returns to
@@ -202,10 +202,10 @@ def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
 
 @contextlib.contextmanager
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
-    """Copy a staged file, and replace the file with the copy after the ``with`` statement.
+    """Copy a staged file, and replace the file by the copy when the ``with`` statement ends.
 
-    A request that is still staging data continues to write to the replaced file, not to the copy.
-    So Glance stores exactly the data that this plug-in has read.
+    Another request may still be staging data. It continues to write to the replaced file, and not
+    to the copy. So Glance stores exactly the data that this plug-in has read.
 
     :returns: the open copy, and its SHA-256 digest in hexadecimal.
     :raises InvalidPackage: if the file is larger than an archive may be.
@@ -251,7 +251,7 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
 
 
 def _find_mismatches(contents: StoredContents, image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem if name or id of the image do not follow from the package."""
+    """Yield a problem if the name or the id of the image does not match the package."""
     if contents.fqn != image.name:
         message = (
             f"the package says {quoted(contents.fqn)}, but the image was created with "
@@ -272,6 +272,9 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
     """Return a problem if the properties of a package are too large or too many to be stored.
 
     Without this check, the database might store some properties and refuse the others.
+
+    :param properties: the properties that this project will write.
+    :param image: the image, with the properties of the owner, which Glance's quota also counts.
     """
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
@@ -294,9 +297,12 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem for each property of the owner whose name a database may confuse with ours.
+    """Yield a problem for each property of the owner that a database could confuse with ours.
 
-    :param properties: our properties, which this project will write.
+    Some databases ignore case and accents in the names of properties.
+
+    :param properties: the properties that this project will write.
+    :param image: the image, with the properties of the owner.
     """
     folded = {_folded(name): name for name in properties}
     for name in internals.find_counted(image.properties) - folded.keys():

@@ -51,7 +51,7 @@ class IniFile:
         return self.options(section).get(option)
 
     def set(self, section: str, option: str, value: str) -> None:
-        """Set an option. All lines that already set it are replaced."""
+        """Set an option. All lines that already set this option are replaced."""
         found = [(start, end) for start, end, name, _ in self._found(section) if name == option]
         for start, end in reversed(found):
             del self._lines[start:end]

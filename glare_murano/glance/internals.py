@@ -2,8 +2,8 @@
 
 """Use and change Glance's internals.
 
-All uses and changes are in one module, so that a new release of Glance is checked in one place: the
-only stable interface that Glance has for plug-ins is the names of their arguments. This module
+Glance has no stable interface for plug-ins, except the names of their arguments. So all uses of its
+internals are in this module, which must be checked against each new release of Glance. This module
 writes properties through Glance's database layer, where no policy, quota or property protection
 applies. So the protections can forbid everybody to write these properties, even administrators.
 """
@@ -143,7 +143,10 @@ def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
 
 
 def find_counted(properties: Iterable[str]) -> frozenset[str]:
-    """Return the names of the properties that Glance's quota counts, without Glance's own."""
+    """Return those of the given property names that Glance's quota counts.
+
+    The quota does not count Glance's own properties.
+    """
     reserved = api_common.GLANCE_RESERVED_NS
     return frozenset(name for name in properties if not name.startswith(reserved))
 
@@ -165,11 +168,11 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 
 @contextlib.contextmanager
 def claimed(image_id: str) -> Iterator[None]:
-    """Claim an image for a request to stage or import its data, until the ``with`` statement ends.
+    """Reserve an image for a request that stages or imports its data.
 
-    No other request can claim the image meanwhile.
+    Until the ``with`` statement ends, no other request can reserve the image.
 
-    :raises Claimed: if another request has claimed the image.
+    :raises Claimed: if another request has reserved the image.
     :raises RefusedRequest: if another request has deleted the image.
     """
     claim = str(uuid.uuid4())
@@ -202,7 +205,10 @@ def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | Non
 
 
 def routed_path(path: str) -> str:
-    """Return the path of a request as Glance's router reads it, without a line break at its end."""
+    """Return the path of a request as Glance's router reads it.
+
+    The router ignores a line break at the end of the path.
+    """
     return path.removesuffix("\n")
 
 
@@ -254,7 +260,7 @@ def staged_file(image_id: str) -> pathlib.Path:
 def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
     """Delete the files that a killed import has left in file stores.
 
-    Such a store refuses to overwrite a file, so the next import would fail.
+    A file store refuses to overwrite a file, so the next import of the image would fail.
 
     :param image_id: the id of an image that has no data, and that this process imports.
     :param stores: the identifiers of the stores that receive the data; None for no store.
@@ -358,24 +364,24 @@ def unchanged(request_context: Any) -> str:
 
 
 class _ImageValues(dict[str, Any]):
-    """The values of an image that are saved. If Glance reads any other value, it gets None."""
+    """The values of an image that Glance saves. Any other value that Glance reads is None."""
 
     def __missing__(self, name: str) -> None:
         return None
 
 
 def _comparable(image: Any) -> dict[str, Any]:
-    """Return the values of the attributes in ``_KEPT``, to compare them with later values.
+    """Return the values of an image's attributes in ``_KEPT``, to compare them with later values.
 
-    Locations are copied, since Glance changes them in place. Their URLs are not encrypted:
-    encrypting a URL twice gives two strings, so encrypted URLs cannot be compared.
+    Locations are copied, since Glance changes them in place. The URLs in the locations are not
+    encrypted: encrypting a URL twice gives two strings, so encrypted URLs cannot be compared.
     """
     kept = {name: getattr(image, name) for name in _KEPT}
     return {**kept, "locations": [dict(location) for location in image.locations]}
 
 
 def _remember(image: Any) -> None:
-    """Store the attributes and properties of an image in the image, to find later changes."""
+    """Store copies of an image's attributes and properties in the object, to find later changes."""
     base = getattr(image, "base", image)
     base.loaded_values = _comparable(image)
     base.loaded_properties = _properties_of(image)
@@ -406,8 +412,9 @@ GuardMember = Callable[[Any, str, str, str, _Write], None]
 def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> None:
     """Make Glance save an attribute of a package only if the request has changed the attribute.
 
-    Glance itself writes back all values that it has read. So a package could lose its visibility,
-    or the status and the data that an import has given it after the values were read.
+    Glance itself writes back all values that it has read. So a package could lose changes that
+    another request has made after the values were read, such as a new visibility, or the status and
+    the data after an import.
 
     A save can neither add nor remove the container format of packages: an image that has data would
     become a package with unchecked data. A save cannot change the name or the owner of a package,
@@ -485,8 +492,10 @@ def _guarded_changes(image: Any) -> dict[str, Any]:
 
 
 def _guard(request_context: Any, guard: Callable[[_Write], None], write: _Write) -> None:
-    """Call a guard with a function that writes a change. A refusal is raised as Glance's error.
+    """Call a guard with a function that writes a change, and convert a refusal to Glance's error.
 
+    :param guard: a function that checks the change, and then calls ``write``.
+    :param write: the function that writes the change.
     :raises glance.common.exception.Forbidden: if the change is refused.
     """
     try:
@@ -549,9 +558,10 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 
 
 def hide_markers() -> None:
-    """Make Glance treat the marker of a list as missing if it is the id of a hidden image.
+    """Make Glance treat the marker of a list as missing if the caller may not see its image.
 
-    Glance itself answers with 403 for a hidden image, which reveals that the image exists.
+    The marker is the id of an image. Glance itself answers with 403 if the caller may not see this
+    image, which reveals that the image exists.
     """
 
     def list_after(repository: Any, marker: str | None = None, **options: Any) -> Any:
@@ -606,12 +616,13 @@ def remove_drafts_for_good(
 
 
 def guard_deletions(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Make Glance refuse to delete a release that is still in the catalogue.
+    """Make Glance refuse to delete a package that is still a release.
 
-    The filter makes a release a draft before Glance deletes it. But the filter leaves the release
-    as it is if Glance will refuse the request, for example since the image is protected. Another
-    request may remove the protection before Glance itself checks it. Glance checks the protection
-    only in the function that is changed here, so this function also refuses to delete a release.
+    Before Glance deletes a release, ``image_removals`` makes it a draft. But a release stays as it
+    is if Glance is expected to refuse the request, for example since the image is protected.
+    Another request may then remove the protection before Glance checks it. Glance checks the
+    protection only in the function that is changed here. So this function also refuses to delete a
+    release.
 
     :param is_release: a function that takes the properties of an image, and returns whether the
         image is a release.
@@ -661,9 +672,9 @@ def _lock_rows(connection: Connection, image_id: str) -> list[tuple[str, str]]:
 def _delete_remaining_data(request_context: Any, image: Any) -> None:
     """Delete the data of an image that Glance would leave in the stores.
 
-    Glance can leave the data to its scrubber, which needs the rows of the image. If the owner
-    deletes a deactivated image, Glance never deletes the data, since it hides the image's locations
-    from the owner.
+    Glance can leave the data to its scrubber, but the scrubber needs the rows of the image, which
+    are removed. If the owner deletes a deactivated image, Glance never deletes the data, since it
+    hides the image's locations from the owner.
     """
     found = glance.db.get_api().image_get(
         context.get_admin_context(), image.image_id, force_show_deleted=True
@@ -734,7 +745,7 @@ def log_lost_tasks() -> None:
 
 
 def repeat_whole_transactions() -> None:
-    """Prevent Glance's database functions from repeating only a part of a transaction.
+    """Prevent Glance's database functions from repeating their own part of a transaction.
 
     The functions join the transaction of ``writing``. After a deadlock, the database rolls back the
     whole transaction, and releases its locks. Then the function that has failed would repeat only
@@ -849,11 +860,13 @@ def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
-    """Find policy rules that permit some caller to change a new image of the caller's project.
+    """Find policy rules that permit at least one caller to change a new image.
+
+    The image belongs to the project of the caller. The callers are those of ``_find_callers``.
 
     :param rules: the names of the rules to evaluate.
     :param container_format: the container format of the image.
-    :returns: the name of each such rule -> the roles of a caller to whom it permits the change.
+    :returns: the name of each such rule -> the roles of the first caller that the rule permits.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()
@@ -867,9 +880,9 @@ def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str
 
 
 def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
-    """Return contexts of example callers: one for each role, and one with all roles.
+    """Return the contexts of example callers: one caller for each role, and one with all roles.
 
-    :param roles: roles to try besides the usual roles and the roles that the policy names.
+    :param roles: further roles, besides the usual roles and the roles that the policy names.
     """
     enforcer.load_rules()
     named = re.findall(r"\brole:([^\s()%]+)", " ".join(map(str, enforcer.rules.values())))

@@ -2,9 +2,9 @@
 
 """Check that Glance's configuration protects packages.
 
-If a setting is missing, Glance does not start: it would serve unchecked data as a package. The
-operator may write policy rules in any form, since the check evaluates them for callers with every
-role.
+If a setting is missing, Glance does not start: without this setting, it would serve unchecked data
+as a package. The operator may write policy rules in any form, since the check evaluates them for
+example callers with every role.
 
 ``glare-murano-glance-status upgrade check`` also reports findings that do not prevent the start.
 """
@@ -106,7 +106,7 @@ def _find_policies() -> Iterator[Finding]:
 def _find_interpreter() -> Iterator[Finding]:
     """Check that the Python interpreter for child processes can be run.
 
-    Under uWSGI, Python reports uWSGI as its interpreter, which cannot read archives.
+    Under uWSGI, ``sys.executable`` is uWSGI, which cannot run the child processes.
     """
     path = internals.python()
     if not pathlib.Path(path).name.startswith("python") or not os.access(path, os.X_OK):

@@ -161,7 +161,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return list_filters.parse(filters, super()._parse_filter_values)
 
     def save(self, context: RequestContext) -> Artifact:
-        """Save a JSON patch of the artifact, and return the artifact.
+        """Save the changes that a JSON patch has made in the artifact, and return the artifact.
 
         :raises glare.common.exception.Conflict: if another request has changed the artifact since
             it was read, or if a check of packages fails.
@@ -174,7 +174,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @transactions.retry
     def _save(self, context: RequestContext, before: Self) -> dict[str, Any]:
-        """Save a patch in a transaction that first locks packages and checks the change.
+        """Save the changes of a patch. The transaction first locks packages and checks the changes.
 
         :param before: the artifact before the patch.
         """
@@ -234,11 +234,14 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def update_blob(
         cls, context: RequestContext, af_id: str, field_name: str, values: dict[str, Any] | None
     ) -> Artifact | None:
-        """Begin, save or roll back the upload of an archive, depending on ``values``.
+        """Begin, save or roll back the upload of an archive.
 
-        Glare calls this method before and after it stores the data.
+        Glare calls this method before it stores the data, with the status ``saving``, and again
+        afterwards. The second call saves the upload if Glare has stored the data, and otherwise
+        rolls it back.
 
-        :param values: the metadata of the archive; None to roll back the upload.
+        :param field_name: the name of the blob, which must be the archive.
+        :param values: the metadata of the archive.
         :returns: the artifact; None after a rollback.
         :raises glare.common.exception.Forbidden: for any other blob than the archive.
         """
@@ -276,18 +279,19 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
-        """Check that a patch changes neither name nor version, nor a field read from the archive.
+        """Check that a patch changes only fields that a client may change.
 
-        :raises glare.common.exception.Forbidden: if the patch changes one of them.
+        :raises glare.common.exception.Forbidden: if the patch changes the name, the version, or a
+            field that was read from the archive.
         """
         manifest_mismatches.check_patch(af, json_patch)
         af._before_patch = af.obj_clone()
 
     def obj_changes_to_primitive(self) -> dict[str, Any]:
-        """Return the changed fields, with None for an empty ``yanked``.
+        """Return the changed fields, with None instead of an empty ``yanked``.
 
-        Glare saves no row for None. So a filter can find the packages that are not yanked: they
-        have no row for this field.
+        Glare saves no row for None, so packages that are not yanked have no row for ``yanked``. A
+        filter finds these packages by the missing row.
         """
         changes: dict[str, Any] = super().obj_changes_to_primitive()
         if changes.get("yanked") == "":
@@ -297,8 +301,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
         """Mark fields as unchanged, unless an earlier operation of the same patch has changed them.
 
-        Glare calls this method for each field that an operation leaves unchanged, even if an
-        earlier operation has changed the field.
+        Glare calls this method after an operation that leaves a field unchanged, even if an earlier
+        operation has changed the field. Without this check, the earlier change would be lost.
         """
         before = self._before_patch
         if fields and before:
@@ -310,16 +314,16 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names of a package, and that no upload is running.
+        """Check the names of a package before its activation, and check that no upload is running.
 
-        ``save`` makes the other checks.
+        ``save`` makes all other checks.
         """
         lifecycle_checks.check_names(context, af)
         uploads.check_idle(af)
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names of a package again. ``save`` makes the other checks."""
+        """Check the names of a package before its reactivation. ``save`` makes all other checks."""
         lifecycle_checks.check_names(context, af)
 
     pre_publish_hook = pre_reactivate_hook

@@ -38,7 +38,7 @@ _GLANCE_DIRECTORY, _GLANCE_CONTAINER = "/var/lib/glance/images", "glance"
 
 
 class StoreError(GlareMuranoError):
-    """The search for orphans is impossible; the message has one line."""
+    """Orphans cannot be searched for; the message says why, in one line."""
 
 
 class StoredBlob(NamedTuple):
@@ -118,7 +118,13 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return the time after which running uploads, of any artifact type, may have stored blobs."""
+    """Return a time before the first running upload began, of any artifact type.
+
+    A blob that is older does not belong to a running upload.
+
+    :param now: as in ``find_orphans``.
+    :returns: the time in UTC; the greatest possible time if no upload is running.
+    """
     created = (
         row.created_at
         for row in glare_database.find_uploads(connection)
@@ -157,7 +163,7 @@ def _list_files() -> Iterator[StoredBlob]:
 
 
 def _list_objects() -> Iterator[StoredBlob]:
-    """Yield the objects in Swift's container. A large blob has several objects."""
+    """Yield the objects in Swift's container for blobs. A large blob has several objects."""
     options = cfg.CONF.glance_store
     if options.swift_store_multi_tenant or options.swift_store_multiple_containers_seed:
         raise StoreError("several containers of Swift cannot be listed, but only a single one")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Declare the artifact's fields, with the limits of Glare's database.
+"""Declare the fields of the artifact type, with the limits of Glare's database.
 
-Subclasses of Glare's field classes correct these classes for current libraries.
+Some of Glare's field classes are slow or faulty with current libraries. The subclasses in this
+module correct them.
 """
 
 import json
@@ -40,7 +41,7 @@ class _Element(ovo_fields.String):
 class _Distinct(validators.Unique):  # type: ignore[misc]
     """A validator that removes duplicates from a list.
 
-    With duplicates, a filter by the value would return the artifact twice.
+    If a value were in a list twice, a filter by this value would return the artifact twice.
     """
 
     def __call__(self, value: Any) -> None:
@@ -65,7 +66,7 @@ class _Line(validators.Validator):  # type: ignore[misc]
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
     """The type of a blob's metadata.
 
-    It compiles the JSON schema only once, not for each blob.
+    Unlike Glare's own type, it compiles the JSON schema of the metadata only once.
     """
 
     @staticmethod
@@ -88,7 +89,7 @@ class BlobField(wrappers.BlobField):  # type: ignore[misc]
 
 
 def declare(field: table.Field) -> Any:
-    """Return the declaration of a Glare field for an entry of ``fields.FIELDS``."""
+    """Declare the Glare field for an entry of ``fields.FIELDS``, and return the declaration."""
     common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
     common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)
@@ -120,7 +121,7 @@ def _strict(field: Any) -> Any:
 
 
 def declare_metadata() -> Any:
-    """Return the declaration of Glare's field ``metadata``, with filters."""
+    """Declare Glare's common field ``metadata`` so that lists can be filtered by it."""
     field = wrappers.DictField.init(
         _Element,
         required_on_activate=False,
@@ -131,19 +132,19 @@ def declare_metadata() -> Any:
 
 
 def _filtered(field: Any) -> Any:
-    """Give a field the filter operators of strings.
+    """Add the filter operators of strings to a list or dict field, and return the field.
 
-    Glare itself finds no operators, since the class of the elements is only a subclass of Glare's
-    own.
+    Glare looks up the operators by the class of the elements. It finds no operators for
+    ``_Element``, since it does not consider base classes.
     """
     field.filter_ops = list(STRING_FILTERS)
     return field
 
 
 def declare_version() -> Any:
-    """Return the declaration of the field ``version``.
+    """Declare the field ``version`` so that it refuses versions that are not valid.
 
-    Glare would read ``1.2.3.4`` as 1.2.3+4. This field refuses such versions.
+    Glare itself would read ``1.2.3.4`` as 1.2.3+4.
     """
     field = wrappers.Field.init(
         glare_fields.VersionField,

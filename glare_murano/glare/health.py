@@ -2,7 +2,7 @@
 
 """Check Glare's database, as the plug-in ``glare_database`` of oslo.middleware's health check.
 
-It does not check the store of blobs, since distributed stores have checks of their own.
+The plug-in does not check the store of blobs, since distributed stores have their own checks.
 """
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
     """A check that Glare's database answers."""
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
-        """Return whether a row of Glare's artifacts can be read."""
+        """Check that a row of Glare's table of artifacts can be read, and return the result."""
         try:
             with database.get_engine().connect() as connection:
                 connection.execute(sa.text("SELECT id FROM glare_artifacts LIMIT 1")).all()

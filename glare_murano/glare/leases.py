@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Manage the leases of uploads, by which other requests see that an upload is running.
+"""Manage the leases of uploads. A lease shows other requests that an upload is running.
 
 An upload has a lease from its beginning to its end, and renews the lease while it makes progress.
-If its process is killed, the lease is not renewed. The lease expires ``upload_timeout`` seconds
-after its last renewal, and then another request cancels the upload. A lease is a row in Glare's
-table of locks.
+If the process of the upload is killed, the lease is not renewed. It then expires ``upload_timeout``
+seconds after the last renewal, and another request to the artifact can then cancel the upload. A
+lease is a row in Glare's table of locks.
 """
 
 import datetime
@@ -71,7 +71,7 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return the time at which an artifact's upload expires if it makes no more progress.
+    """Return the time at which an upload to an artifact expires, unless it makes progress.
 
     :returns: the time in UTC, which may be in the past; None if the artifact has no upload.
     """
@@ -81,13 +81,16 @@ def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | No
 
 
 def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
-    """Return whether an upload to an artifact is running, and has not expired at a given time."""
+    """Return whether an upload to an artifact is running, and has not expired.
+
+    :param now: the present time in UTC.
+    """
     end = find_end(connection, artifact_id)
     return end is not None and end > now
 
 
 def delete(connection: Connection, artifact_id: str) -> None:
-    """Delete the lease of an artifact's upload, if it has an upload."""
+    """Delete the lease of the upload to an artifact, if there is an upload."""
     connection.execute(sa.delete(_locks).where(_is_of(artifact_id)))
 
 

@@ -52,7 +52,7 @@ def check(
     connection: Connection,
     locked: frozenset[str],
 ) -> PackageLocks:
-    """Check changes of packages, and store a warning for the response in the request's state.
+    """Check changes of packages. A warning is stored in the request's state, for the response.
 
     :param viewer: the caller, whose rights decide which packages a message may name.
     :param changes: the changes.
@@ -80,9 +80,9 @@ def check(
 def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
     """Return the caller of a request as a ``Viewer``, for ``check``.
 
-    A policy says whether the caller sees the packages of all projects. It is evaluated only if
-    messages may name packages of other projects. It is evaluated before the transaction, since
-    policy rules may query other services.
+    The viewer says whether the caller sees the packages of all projects, which a policy decides.
+    The policy is evaluated only if the messages of ``check`` may name packages of other projects.
+    Call this function before the transaction, since policy rules may query other services.
     """
     if any(change.is_removed or change.is_yanked for change in changes):
         return policies.viewer_of(context)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parse the filters of a list request: add three that Glare lacks, and limit all filters.
+"""Parse the filters of a list request. Add three filters that Glare lacks, and limit all filters.
 
 * ``version=stable`` excludes pre-releases.
 * ``requirements=FQN`` finds packages that require the package FQN, except this package. Glare's own
@@ -49,7 +49,7 @@ class _Filter(NamedTuple):
 
     @property
     def terms(self) -> int:
-        """The number of values."""
+        """The number of values that the filter compares."""
         if self.is_tags:
             return int(self.value.count(",")) + 1
         return len(self.value) if isinstance(self.value, list) else 1
@@ -59,13 +59,13 @@ class _Filter(NamedTuple):
         """Whether the filter has the prefix ``or:``.
 
         For all filters with this prefix together, Glare joins the table of properties only once.
-        This join has all rows of each artifact.
+        The joined table then has all properties of each artifact.
         """
         return self.combiner == "or" and not self.is_tags
 
     @property
     def max_rows(self) -> int:
-        """How many rows the table joined for this filter can have for one artifact, at most."""
+        """The largest number of rows for one artifact in the table that this filter joins."""
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":

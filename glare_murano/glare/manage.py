@@ -43,6 +43,8 @@ _AGE = re.compile(rf"([0-9]{{1,5}})([{''.join(_UNITS)}])")
 def sweep(older_than: datetime.timedelta | None, is_dry_run: bool) -> int:
     """Delete orphaned blobs, and drafts that were not changed for some time.
 
+    Expired uploads are cancelled first, except in a dry run.
+
     :param older_than: the time without a change after which a draft is deleted; None to keep all
         drafts.
     :param is_dry_run: whether to list the blobs and drafts without deleting them.

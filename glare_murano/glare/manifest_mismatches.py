@@ -2,9 +2,9 @@
 
 """Compare the fields of an artifact with the manifest in its archive.
 
-A client creates an artifact with name and version, and may send any other field, before or after
-the archive. A value that differs from the package is refused and never stored. The message contains
-the values of the client and of the package.
+A client creates an artifact with name and version. It may also send any other field, before or
+after the archive. A value that differs from the package is refused, and never stored. The message
+contains the value from the client and the value from the package.
 """
 
 import json
@@ -54,10 +54,11 @@ def check_upload(af: Artifact, contents: StoredContents) -> None:
 
 
 def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
-    """Check that a JSON patch changes neither name nor version, nor a field read from an archive.
+    """Check that a JSON patch changes only fields that a client may change.
 
     :returns: all fields of the artifact after the patch.
-    :raises glare.common.exception.Forbidden: if the patch changes such a field.
+    :raises glare.common.exception.Forbidden: if the patch changes the name, the version, or a field
+        that was read from the archive.
     :raises glare.common.exception.BadRequest: if the patch cannot be applied.
     """
     for operation in patch:
@@ -96,7 +97,7 @@ def _check_unchanged(
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value in a form to compare. A list is sorted, since Glare keeps no order of tags."""
+    """Convert a value for a comparison. Lists are sorted, since Glare does not keep their order."""
     return sorted(value) if isinstance(value, list) else value
 
 

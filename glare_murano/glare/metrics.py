@@ -2,9 +2,9 @@
 
 """Count uploads, refusals and queries for Prometheus.
 
-Each process has its own counters. If several processes serve a port, each stores its counters in
-the directory that the environment variable ``PROMETHEUS_MULTIPROC_DIR`` names, and
-prometheus_client adds them up. The counters contain no names of projects or packages.
+Each process has its own counters. If several processes serve a port, each process stores its
+counters in the directory ``PROMETHEUS_MULTIPROC_DIR`` (an environment variable), and
+prometheus_client adds up the counters. They contain no names of projects or packages.
 """
 
 import os

@@ -44,7 +44,7 @@ _YANK = oslo_policy.DocumentedRuleDefault(
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
-    """Return the rules, for ``oslopolicy-sample-generator``."""
+    """Return the policy rules of this project, for ``oslopolicy-sample-generator``."""
     return [_OVERRIDE_CHECKS, _YANK]
 
 

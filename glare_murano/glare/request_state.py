@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Store the state of a request in Glare's context.
+"""Store the state of a request in Glare's context of the request.
 
-Glare calls the hooks of an artifact type with the context, but without the request.
+Glare passes the context to the methods of an artifact type, but not the request itself.
 """
 
 import dataclasses
@@ -35,8 +35,8 @@ class RequestState:
     :ivar unchanged: the value of the header ``preconditions.HEADER``; empty without the header.
     :ivar is_upload: whether the request uploads an archive.
     :ivar warning: what the caller should know although the request succeeds; may be empty.
-    :ivar upload: the upload of the request; None before it begins.
-    :ivar begun: the artifact as it was when the upload began; None before that.
+    :ivar upload: the upload of the request; None before the upload begins.
+    :ivar begun: the artifact as it was when the upload began; None before the upload begins.
     """
 
     is_filtered: bool = False
@@ -49,7 +49,7 @@ class RequestState:
 
 
 def of(context: RequestContext) -> RequestState:
-    """Return the state of a request. A context without a state gets a new one."""
+    """Return the state of a request. If its context has no state, a new state is stored in it."""
     state = getattr(context, "murano", None)
     if not isinstance(state, RequestState):
         state = context.murano = RequestState()  # type: ignore[attr-defined]

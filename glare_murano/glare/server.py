@@ -174,7 +174,7 @@ def _lock(state: pathlib.Path) -> BinaryIO:
 
 
 def trusting_paste() -> str:
-    """Return the paste file for operators, changed so that Glare trusts every token."""
+    """Return the content of the operators' paste file, changed so that Glare trusts any token."""
     paste = (ETC / "glare-paste.ini").read_text()
     paste = paste.replace("glare-api-keystone", "glare-api")
     return paste.replace(" authtoken context ", " trustedauth ") + _TRUSTED_AUTH

@@ -54,7 +54,7 @@ def _find_disabled_type() -> Iterator[Finding]:
 
 
 def _find_unknown_types() -> Iterator[Finding]:
-    """Register the artifact types as a running Glare does, and find those that cannot be used."""
+    """Register the artifact types as a running Glare does, and find types that cannot be used."""
     try:
         registry.ArtifactRegistry.register_all_artifacts()
     except (exception.GlareException, ImportError) as error:
@@ -73,7 +73,7 @@ def _find_invalid_options() -> Iterator[Finding]:
 
 
 def _find_incomplete_pipelines() -> Iterator[Finding]:
-    """Find pipelines that lack a filter of ``_FILTERS``, or have them in another order."""
+    """Find pipelines that lack a filter of ``_FILTERS``, or have these filters in another order."""
     try:
         path = glare_config._get_deployment_config_file()
     except RuntimeError as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run ``glare-murano-status``, which checks a Glare's configuration before an upgrade."""
+"""Run ``glare-murano-status``, which checks the configuration of Glare before an upgrade."""
 
 import sys
 from collections.abc import Sequence

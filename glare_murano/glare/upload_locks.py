@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Replace Glare's own locks, so that uploads of packages do not take them.
+"""Replace Glare's locks, so that uploads of packages do not take these locks.
 
-During an upload, Glare locks an artifact twice, in four transactions. An upload of a package locks
-the artifact's row instead, and has a lease; see ``uploads``. All other requests take Glare's locks.
+During an upload, Glare itself locks an artifact twice, in four transactions. An upload of a package
+locks the row of the artifact instead, and has a lease; see ``uploads``. All other requests still
+take Glare's locks.
 """
 
 from glare import engine, locking

@@ -3,8 +3,8 @@
 """Read and check an uploaded archive, and store it with the blobs extracted from it.
 
 The logos and the form in an archive are stored as separate blobs, before the archive itself. All
-blobs become visible in one transaction, or are deleted again. If the process of an upload is
-killed, the upload expires.
+blobs become visible in one transaction. If the upload fails, they are deleted again. If the process
+of an upload is killed, the upload expires.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ class Upload:
         return self._blob["url"] not in (None, *self._replaced)
 
     def begin(self, context: RequestContext) -> dict[str, Any]:
-        """Mark the archive as being saved.
+        """Begin the upload: mark the blob of the archive as ``saving``.
 
         :returns: the values of the artifact.
         :raises glare.common.exception.Conflict: if the artifact is not a draft, or another
@@ -209,7 +209,7 @@ class ReadingBusy(RefusedRequest, exception.GlareException):  # type: ignore[mis
 
 
 def _refusal(error: InvalidPackage) -> exception.GlareException:
-    """Count a refusal, and convert it to an error of Glare."""
+    """Count the refusal of a package, and convert it to an error of Glare."""
     rules = {problem.rule for problem in error.problems}
     for rule in rules:
         metrics.REFUSED.labels(rule).inc()
@@ -222,7 +222,7 @@ def _refusal(error: InvalidPackage) -> exception.GlareException:
 
 
 class _WatchedFile:
-    """A file that calls a function whenever it is read."""
+    """A file that calls a function before each read."""
 
     def __init__(self, file: Readable, before: Callable[[], None]) -> None:
         self._file = file
@@ -304,7 +304,7 @@ def limits() -> Limits:
 
 
 def check_size(size: int) -> None:
-    """Check that an archive has at most ``max_archive_size`` bytes. A refusal is counted.
+    """Check that an archive has at most ``max_archive_size`` bytes, and count a refusal.
 
     :param size: the size of the archive, in bytes.
     :raises glare.common.exception.RequestEntityTooLarge: if the archive is larger.
@@ -318,7 +318,10 @@ def check_size(size: int) -> None:
 
 
 def _spool(source: Readable) -> IO[bytes]:
-    """Copy an upload to a temporary file, since the parts of an archive are not read in order."""
+    """Copy an uploaded archive to a temporary file, and return the open file.
+
+    A file is necessary, since the files in an archive are not read in order.
+    """
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     try:
         for chunk in _chunks(source):
@@ -348,7 +351,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that a running upload replaces: URL -> size in bytes.
 
-    The stores report the sizes, since Glare has overwritten the sizes in the database.
+    The sizes come from the stores, since Glare has overwritten the sizes in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with glare_database.snapshot() as connection:

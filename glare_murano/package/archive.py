@@ -49,7 +49,7 @@ _LEFTOVERS = re.compile(
 class Archive(abc.ABC):
     """The files of a package, in a ZIP file or in a directory.
 
-    Use it as a context manager, which closes the file.
+    An archive is a context manager, which closes the ZIP file when the ``with`` statement ends.
     """
 
     def __init__(self, entries: Iterable[Entry], limits: Limits) -> None:
@@ -58,7 +58,7 @@ class Archive(abc.ABC):
 
     @staticmethod
     def open(source: Source, limits: Limits = DEFAULT_LIMITS) -> "Archive":
-        """Open a package, and check the rules for paths and sizes.
+        """Open a package, and check the paths and the sizes of its files.
 
         Files of version control, editors and desktops in a directory are skipped.
 
@@ -169,10 +169,10 @@ class Archive(abc.ABC):
             raise
 
     def open_zip(self) -> IO[bytes]:
-        """Return the package as an open ZIP file with a file descriptor, for another process.
+        """Return the package as an open ZIP file that has a file descriptor, for another process.
 
-        If the package is a ZIP file with a descriptor, this file is opened again, read-only. Any
-        other package is packed into a temporary file.
+        If the package is a ZIP file that has a descriptor, this file is opened again, for reading
+        only. Any other package is packed into a temporary ZIP file.
 
         :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the
             ZIP file is too large.
@@ -221,7 +221,7 @@ class Archive(abc.ABC):
 
 
 class _NewZipFile(zipfile.ZipFile):
-    """A ZIP file for writing, which is not completed when Python frees it after an error."""
+    """A new ZIP file. If writing fails, Python does not complete the file when it frees it."""
 
     def __del__(self) -> None:
         # The method of the base class would complete the file. It fails if Ctrl-C has interrupted
@@ -310,7 +310,7 @@ class _DirectoryArchive(Archive):
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, also a named pipe that has no writer."""
+    """Open a file without waiting. A named pipe without a writer would otherwise block."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -2,8 +2,8 @@
 
 """Read archives in child processes with limits.
 
-A function runs in the child and returns JSON. This process raises ``InvalidPackage`` if the child
-refuses the package, reaches a limit, or fails. The code that calls ``read`` must check the result,
+A function runs in the child process, and returns JSON. ``read`` raises ``InvalidPackage`` if the
+child refuses the package, reaches a limit, or fails. The caller of ``read`` must check the result,
 since a hostile archive may have taken control of the child.
 """
 
@@ -28,9 +28,12 @@ _FAILED = "the archive could not be read; see the log of the service"
 
 
 def answered(read: Callable[[], Any]) -> dict[str, Any]:
-    """Call a function in the child, and return its result or its problems in the form for ``read``.
+    """Call a function that reads a package, and return its result or the problems of the package.
 
-    :param read: a function that reads a package.
+    Use this in the child process. In the parent process, the function ``read`` of this module
+    evaluates the mapping.
+
+    :param read: a function that reads a package, or raises ``InvalidPackage``.
     :returns: a mapping with the ``result`` of the function, or with ``problems`` and ``warnings``.
     """
     try:
@@ -70,7 +73,7 @@ def read(
 
 
 def failure(label: str, reason: str, output: str = "") -> InvalidPackage:
-    """Log that a child failed, and return the error to raise.
+    """Log that a child process failed, and return the error that the caller has to raise.
 
     :param label: the name of the package in the log.
     :param reason: why the child failed, for the log.
@@ -81,7 +84,7 @@ def failure(label: str, reason: str, output: str = "") -> InvalidPackage:
 
 
 def to_json(problems: tuple[Problem, ...]) -> list[list[Any]]:
-    """Return the first ``MAX_REPORTED`` problems as a list for JSON."""
+    """Convert the first ``MAX_REPORTED`` problems to a list for JSON."""
     return [
         [problem.rule, problem.where[:_MAX_TEXT], problem.message[:_MAX_TEXT], problem.line]
         for problem in problems[:MAX_REPORTED]

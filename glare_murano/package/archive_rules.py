@@ -17,15 +17,15 @@ from glare_murano.package.rules import Rule
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The largest values that an archive may have.
+    """The limits for an archive: the largest sizes and numbers that are allowed.
 
     :param archive_size: the size of the archive, in bytes.
     :param unpacked_size: the size of all its files together, in bytes.
     :param entries: the number of files and directories.
     :param ratio: the size of all files, divided by the size of the archive. The ratio is checked
         only if all files together have more than 1 MiB.
-    :param path_length: the number of characters in a path.
-    :param path_depth: the number of directories in a path.
+    :param path_length: the number of characters in the path of a file or directory.
+    :param path_depth: the number of directories in such a path.
     """
 
     archive_size: int = 100 * 1024**2

@@ -62,7 +62,7 @@ class _WrongNode(ValueError):
 class ClassSource:
     """A MuranoPL class with the YAML of its document.
 
-    :param keys: the document: key, such as ``Properties`` -> YAML node of its value.
+    :param keys: the keys of the document, such as ``Properties`` -> the YAML nodes of their values.
     :param namespaces: the namespaces that apply to the document: prefix -> namespace.
     """
 
@@ -119,8 +119,8 @@ def read_sources(
 def find_cycle(definitions: Iterable[ClassDefinition]) -> list[ClassDefinition]:
     """Find classes that extend each other in a cycle.
 
-    The engine looks for a base class in the package first. So a base class that has the name of a
-    class in the package is this class.
+    The engine looks for a base class in the package first. So if the package has a class with the
+    name of a base class, this class is the base class.
 
     :param definitions: the classes of a package.
     :returns: the classes of one cycle: each extends the next class, and the last extends the first.
@@ -210,7 +210,7 @@ def _namespaces(node: yaml.Node) -> dict[str, str]:
 
 
 def resolve(name: str, namespaces: Mapping[str, str]) -> str:
-    """Return the fully qualified name of a class, for a name that a class file contains.
+    """Convert a name in a class file to the fully qualified name of a class.
 
     :param name: the name in the file, such as ``std:Application``.
     :param namespaces: the namespaces that apply to the name: prefix -> namespace.

@@ -2,8 +2,9 @@
 
 """Read the manifest, the classes, the form and the logos of a package from its archive.
 
-MuranoPL classes are read from their files. Another package type generates classes and a form, and
-returns a description of them; see ``package_types``. The code of a generated class is not read.
+The classes of a MuranoPL package are read from its class files. For any other package type, a
+function returns a description of the classes and the form that the package type generates; see
+``package_types``. The code of a generated class is not read.
 """
 
 import collections
@@ -110,7 +111,7 @@ def read_contents(
 ) -> Contents:
     """Read the manifest, the classes, the logos and the form of a package.
 
-    :param describe: a function that returns what a package type other than MuranoPL generates.
+    :param describe: a function that describes what a package type other than MuranoPL generates.
     :param form_check: what to do about a form that Murano's dashboard cannot show. By default, the
         form is not checked, since an engine does not need it.
     :raises InvalidPackage: if the package breaks a rule. The error has all problems of the
@@ -207,7 +208,7 @@ def _generated_classes(
 
 
 def _of_cycle(cycle: list[ClassDefinition], manifest: Manifest) -> Problem:
-    """Return the problem for a cycle of classes that extend each other."""
+    """Return the problem for classes that extend each other in a cycle."""
     first = cycle[0]
     file = manifest.classes.get(first.name) if manifest.format.name == MURANO_PL else None
     where = f"class {first.name}" if file is None else f"{CLASSES_DIRECTORY}/{file}"
@@ -303,11 +304,11 @@ def _too_large(file: str, limit: str) -> Problem:
 def _read_image(
     archive: Archive, named: str | None, default: str, key: str, problems: list[Problem]
 ) -> bytes | None:
-    """Read the logo that the manifest names, or the default logo if the manifest names none.
+    """Read the logo with the path in the manifest, or else with the default path.
 
     :param named: the path in the manifest; None if the manifest has no path.
     :param default: the path of the default logo.
-    :param key: the key of the manifest, for messages.
+    :param key: the key in the manifest, for messages.
     :param problems: the list to which a found problem is added.
     :returns: the bytes of the logo; None if there is no logo, or after a problem.
     """

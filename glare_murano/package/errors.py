@@ -71,7 +71,7 @@ class TooManyVersions(Unplannable):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A mistake in a package: a reason to refuse it, or to log a warning.
+    """A mistake in a package. The package is refused for it, or only a warning is logged.
 
     :param rule: the broken rule, or the code of the rule.
     :param where: where the mistake is: a key of the manifest, or a file of the archive.
@@ -95,7 +95,7 @@ class Problem:
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """Return the first problems as one string, with the number of further problems."""
+    """Join the first problems to one string, and add the number of further problems."""
     texts = [str(problem) for problem in problems[:_MAX_LISTED]]
     if len(problems) > _MAX_LISTED:
         texts.append(f"and {len(problems) - _MAX_LISTED} more")
@@ -106,8 +106,8 @@ class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
     :ivar problems: all problems, in the order in which they were found.
-    :ivar warnings: mistakes that are not problems by themselves, but may explain one. For example,
-        an unknown key can be a required key that is misspelt.
+    :ivar warnings: mistakes for which a package is not refused, but which may explain a problem.
+        For example, an unknown key can be a required key that is misspelt.
     """
 
     def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
@@ -117,7 +117,7 @@ class InvalidPackage(GlareMuranoError, ValueError):
 
     @property
     def everything(self) -> tuple[Problem, ...]:
-        """The problems, followed by the warnings."""
+        """All problems, followed by all warnings."""
         return self.problems + self.warnings
 
 

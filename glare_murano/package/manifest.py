@@ -154,7 +154,7 @@ def check_required_name(text: str) -> str:
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Replace ``Version`` in a manifest; everything else stays as written.
+    """Replace the value of ``Version`` in a manifest. Everything else stays as it was written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param version: the new version.
@@ -175,7 +175,7 @@ def with_version(data: bytes, version: Version) -> bytes:
 
 
 def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
-    """Replace ranges in ``Require`` in a manifest; everything else stays as written.
+    """Replace ranges under ``Require`` in a manifest. Everything else stays as it was written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param ranges: the new ranges: FQN of a required package -> range.
@@ -205,7 +205,7 @@ def _decoded(data: bytes) -> tuple[str, Any]:
 
 @functools.cache
 def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPoint]:
-    """Return the entry points of the installed package types, by format.
+    """Return the entry points of the installed package types, by format of the packages.
 
     No plug-in is imported. A process reads the entry points of a group only once.
 
@@ -291,9 +291,12 @@ class _ManifestReader:
         return self._read(key, rule, convert, "")
 
     def _read(self, key: str, rule: Rule, convert: Callable[[str], T], default: D) -> T | D:
-        """Return the converted string of a key; the default if the key is missing or wrong.
+        """Read the string value of a key, and convert it.
 
+        :param rule: the rule that a wrong value breaks.
         :param convert: a function that converts the string, or raises ``ValueError``.
+        :param default: the result if the key is missing.
+        :returns: the converted value; the default if the key is missing or its value is wrong.
         """
         node = self._nodes.get(key)
         value = None if node is None else self._convert(node, key, rule, convert)
@@ -404,11 +407,12 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Return the converted string of a node; None after a problem.
+        """Convert the string in a node, as it is written; null is read as the empty string.
 
-        The string is used as written, and null counts as the empty string.
-
+        :param where: the place of the node, for the message of a problem.
+        :param rule: the rule that a wrong value breaks.
         :param convert: a function that converts the string, or raises ``ValueError``.
+        :returns: the converted value. None if the value is wrong; the problem is recorded.
         """
         try:
             if not isinstance(node, yaml.ScalarNode):
@@ -440,9 +444,11 @@ def _checked_name(
 
 
 def _foreign_character(text: str) -> str:
-    """Return an explanation of the first character that is not ASCII; empty if there is none.
+    """Describe the first character of a text that is not ASCII, for a message about a wrong name.
 
     The character may look like an ASCII letter.
+
+    :returns: the description; empty if all characters are ASCII.
     """
     found = next((each for each in text if not each.isascii()), None)
     if found is None:

@@ -34,7 +34,7 @@ class Description:
         for the core library replaces the default ``0`` (specification "Murano versioning", "Package
         requirements": other types may have other defaults).
     :param ui: the generated form definition, as YAML. None if the package type generates no form.
-        Then the form in the package is used, if there is one.
+        Then the form in the package is used, if the package has a form.
     :param manifest: the keys of the manifest that the package type computes, such as ``Name`` or
         ``Tags``, with their values. They replace the values in the file.
     :param logo: the bytes of the generated logo; None if the package type generates no logo.
@@ -63,10 +63,10 @@ def is_built_in(package_format: Format) -> bool:
 
 
 def call(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by calling the function for its format in this process.
+    """Call the function for the format of a package, in this process, and return its description.
 
     :raises InvalidPackage: if the function refuses the package.
-    :raises Exception: if the function cannot be imported, or fails in any other way.
+    :raises Exception: any other error of the function, or of its import.
     """
     describe: Describe = registered_formats(FUNCTION_NAMESPACE)[manifest.format].load()
     return describe(manifest, archive)
@@ -102,11 +102,9 @@ def from_complete_manifest(manifest: Manifest) -> Description:
 
 
 def call_safely(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by calling the function for its format.
+    """Call the function for the format of a package, like ``call``, and convert all errors.
 
-    If the function fails, the package is refused.
-
-    :raises InvalidPackage: if the function refuses the package, or fails.
+    :raises InvalidPackage: if the function refuses the package, or fails in any other way.
     """
     try:
         description = call(manifest, archive)

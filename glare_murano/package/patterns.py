@@ -3,9 +3,10 @@
 r"""Check the regular expressions in a file, within a time limit.
 
 Python takes milliseconds to compile a set such as ``[\\0-\\uffff]``, since it looks at each
-character of the range. So the cost of each expression in a file is estimated, and the costs are
-added up. After the sum exceeds a limit, further expressions are accepted without a check. The limit
-is far above the cost of real forms and templates.
+character of the range. A hostile file could have many such sets. So the cost of each expression in
+a file is estimated, and the costs are added up. Once the sum exceeds a limit, all further
+expressions are accepted without a check. The limit is far above the cost of real forms and
+templates.
 """
 
 import re

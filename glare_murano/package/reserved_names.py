@@ -115,7 +115,10 @@ class ReservedNames:
         return next(filter(None, map(self.reservations.get, _prefixes(fqn))), None)
 
     def allows(self, fqn: str, project_id: str | None) -> bool:
-        """Return whether a project may publish under a name. It may if the name is not reserved."""
+        """Return whether a project may publish under a name.
+
+        Every project may use a name that is not reserved.
+        """
         reservation = self.find(fqn)
         return reservation is None or project_id in reservation.projects
 

@@ -64,9 +64,9 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader, with a faster method to resolve tags.
+    """PyYAML's loader, which resolves tags faster than PyYAML itself.
 
-    It skips path resolvers, which are not used here.
+    It skips PyYAML's path resolvers, which this project does not use.
     """
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
@@ -131,9 +131,9 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
 
 
 def plain(node: yaml.Node) -> Any:
-    """Return the value of a node: dicts, lists, strings, numbers, truth values and None.
+    """Convert a node to dicts, lists, strings, numbers, truth values and None.
 
-    Scalars of other types become strings as written. Examples are dates, and numbers in base 60.
+    Scalars of other types, such as dates and numbers in base 60, become strings as written.
 
     :raises ValueError: if a key of a mapping is not a string.
     """
@@ -145,9 +145,10 @@ def plain(node: yaml.Node) -> Any:
 
 
 def strings(node: yaml.Node) -> Any:
-    """Return the value of a node: dicts, lists, strings as written, and None.
+    """Convert a node to dicts, lists, strings and None.
 
-    Every scalar except null becomes a string as written. Null is omitted from lists.
+    Every scalar except null becomes a string as written. Null becomes None, but is left out of
+    lists.
 
     :raises ValueError: if a key of a mapping is not a string.
     """
@@ -177,8 +178,8 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]]:
     """Yield each repeated key of a mapping, at any level of the documents.
 
-    Parsers differ: PyYAML, the engine and the dashboard use the last of equal keys, and other
-    parsers use the first.
+    Parsers differ: PyYAML, the engine and the dashboard use the value of the last of several equal
+    keys, and other parsers use the value of the first.
 
     :param roots: documents that ``compose_all`` has returned, before any call of ``merged_pairs``.
     :returns: the node of the key, and whether its value is the same as that of the earlier key.
@@ -205,7 +206,7 @@ def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]
 
 
 def key_of(node: yaml.Node) -> str:
-    """Return the key of a mapping, as written.
+    """Return a key of a mapping as it is written.
 
     :param node: the node of the key.
     :raises ValueError: if the key is not a string, or is a merge key.

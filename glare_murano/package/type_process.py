@@ -22,10 +22,10 @@ _IN_CHILD = "glare_murano.package.type_process:describe_in_child"
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by the function for its format.
+    """Call the function for the format of a package, and return its description.
 
     A function of this project runs in this process, and any other function in a child process. If
-    no function is installed, the manifest alone describes the package.
+    no function is installed, the description is made from the manifest alone.
 
     :raises InvalidPackage: if the function refuses the package, or fails.
     """
@@ -55,10 +55,11 @@ def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_in_child(file: IO[bytes], limits: dict[str, int]) -> dict[str, Any]:
-    """Describe the package in a file. The child process calls this function.
+    """Describe a package in the child process, and return its description or its problems as JSON.
 
+    :param file: the archive of the package.
     :param limits: the fields of ``Limits``, by name.
-    :returns: the description or the problems, in the form of ``archive_process.answered``.
+    :returns: the result of ``archive_process.answered``.
     """
 
     def describe_file() -> dict[str, Any]:
@@ -80,9 +81,9 @@ def _manifest(archive: Archive) -> Manifest:
 
 
 def _description(result: Any) -> Description:
-    """Read a description that a child has sent.
+    """Read a description that a child process has sent.
 
-    The names in it are not checked here, but in ``read_contents``.
+    The names in the description are checked later, in ``read_contents``.
 
     :raises TypeError: if a value has the wrong type.
     :raises ValueError: if the result is not a description.

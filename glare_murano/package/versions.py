@@ -116,9 +116,10 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range that contains only this version.
+        """Return the range that contains only the given version.
 
-        If the version has no build metadata, the range contains it with any build metadata.
+        If the version has no build metadata, the range also contains versions that differ from it
+        only in build metadata.
         """
         return _parse(f"=={version}")
 
@@ -152,10 +153,10 @@ class VersionSpec:
 
     @property
     def edges(self) -> frozenset[Version]:
-        """The edges: versions without a pre-release, where the range or a gap in it begins or ends.
+        """The versions at which the range, or a gap in the range, begins or ends: its edges.
 
-        Between two neighbouring edges, the range contains either all versions without a
-        pre-release, or none of them.
+        An edge is not a pre-release. Of the versions between two neighbouring edges that are not
+        pre-releases, the range contains either all or none.
         """
         return frozenset(
             Version(major=major, minor=minor, patch=patch + (prerelease > _NO_PRERELEASE))
@@ -234,9 +235,9 @@ def _targets(clause: _Clause) -> list[Version]:
 
 
 def _edges_of(clause: _Clause) -> Sequence[_Key]:
-    """Return the keys at which the range of a clause begins and ends, alternately.
+    """Return the sort keys at which the range of a clause begins and ends.
 
-    Build metadata is ignored.
+    The first key is a beginning, the next key is an end, and so on. Build metadata is ignored.
     """
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)
@@ -258,9 +259,11 @@ def _edges_of(clause: _Clause) -> Sequence[_Key]:
 
 
 def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
-    """Return the keys at which the range that satisfies all clauses begins and ends, alternately.
+    """Return the sort keys at which the common range of all clauses begins and ends.
 
-    :param all_edges: the keys of each clause, as ``_edges_of`` returns them.
+    The first key is a beginning, the next key is an end, and so on.
+
+    :param all_edges: the keys of each clause, from ``_edges_of``.
     """
     # Key -> the number of clauses that begin there, minus the number of clauses that end there.
     changes: dict[_Key, int] = collections.defaultdict(int)
@@ -277,9 +280,9 @@ def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
 
 
 def _first(version: Version) -> _Key:
-    """Return the first key that belongs to a version.
+    """Return the sort key at which a version begins, with all its pre-releases.
 
-    The pre-releases of ``1.2.0`` belong to ``1.2.0``, and come before it.
+    The pre-releases of ``1.2.0`` come before ``1.2.0``. For a pre-release, its own key is returned.
     """
     key = _key(version)
     return key if version.prerelease else (*key[:3], b"")
@@ -376,11 +379,11 @@ class SortedVersions:
         return map(self._versions.__getitem__, places(chosen))
 
     def memberships(self, sets: Iterable[int]) -> list[int]:
-        """Return which of several sets contain each version.
+        """Return for each version of the list which of several sets contain it.
 
-        :param sets: the sets.
-        :returns: for each version, the oldest first, a bit mask: bit n is set if set n contains the
-            version.
+        :param sets: the sets, as bit masks.
+        :returns: a bit mask for each version, the oldest version first: bit n is set if set n
+            contains the version.
         """
         changes = [0] * (len(self._versions) + 1)
         for number, chosen in enumerate(sets):

@@ -18,9 +18,9 @@ Read = Callable[[int, int], bytes]
 
 
 def read_content(read: Read, member: Member) -> Iterator[bytes]:
-    """Yield the unpacked content of an entry in pieces, so that memory does not grow with its size.
+    """Yield the unpacked content of an entry in pieces of limited size.
 
-    The content may be longer than declared. So the caller must count the bytes, and stop.
+    The content may be longer than declared. So the caller must count the bytes, and stop in time.
 
     :param read: a function that reads the archive.
     :param member: the entry.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the directory of a ZIP file: the entries, and the end records that say where they are.
+"""Read the directory of a ZIP file, which lists its entries, and the end records.
 
-A directory is refused if two programs could find or read it differently. ``zip_layout`` compares
-the entries with the rest of the file.
+The end records are at the end of the file, and say where the directory is. A file is refused if two
+programs could find different directories in it, or read the directory differently. ``zip_layout``
+compares the directory with the rest of the file.
 """
 
 import dataclasses
@@ -87,7 +88,7 @@ class Member:
 
 
 class _End(NamedTuple):
-    """The description of the directory in an end record.
+    """What an end record says about the directory.
 
     :ivar entries: the number of entries.
     :ivar size: the size of the directory in bytes.
@@ -124,7 +125,7 @@ def read_directory(stream: IO[bytes], size: int, max_entries: int) -> tuple[list
 def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
     """Read the end records.
 
-    :returns: their description of the directory, and the offset of the first end record.
+    :returns: what they say about the directory, and the offset of the first end record.
     """
     place, record = _find_end(stream, size)
     if len(record) < _END.size:
@@ -148,7 +149,10 @@ def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
 
 
 def _find_end(stream: IO[bytes], size: int) -> tuple[int, bytes]:
-    """Return the offset of the last end record, and all bytes from this offset on."""
+    """Return the offset of the last end record, and all bytes from this offset on.
+
+    :raises InvalidArchive: if the file has no end record.
+    """
     for length in (_END.size, _END.size + _MAX_16):
         tail = read_at(stream, max(size - length, 0), length)
         start = tail.rfind(_END_SIGNATURE)
@@ -165,7 +169,7 @@ def _read_end_64(
     :param locator_place: the offset of the locator.
     :param locator: the bytes of the locator, a record that points to the ZIP64 end record.
     :param end: the plain end record.
-    :returns: the description of the directory, and the offset of the ZIP64 end record.
+    :returns: what the ZIP64 end record says about the directory, and the offset of this record.
     """
     place = locator_place - _END_64.size
     record = read_at(stream, place, _END_64.size) if place >= 0 else b""
@@ -269,10 +273,10 @@ def extra_fields(extra: bytes, path: str) -> dict[int, bytes]:
 
 
 def _resolved(field: bytes, values: tuple[int, ...], path: str) -> list[int]:
-    """Replace values that are too large for four bytes by those in the ZIP64 field.
+    """Read the sizes or the offset of an entry that are too large for four bytes.
 
-    :param field: the bytes of the ZIP64 field.
-    :param values: the values in four bytes; ``MAX_32`` means too large.
+    :param field: the bytes of the ZIP64 field, which has these values in eight bytes.
+    :param values: the values in four bytes. A value ``MAX_32`` is replaced by a value of the field.
     :param path: the name of the entry, for messages.
     """
     too_large = values.count(MAX_32)
@@ -315,7 +319,10 @@ def _check_type(member: Member, attributes: int) -> None:
 
 
 def read_at(stream: IO[bytes], place: int, size: int) -> bytes:
-    """Return bytes of the archive from an offset on; fewer bytes at the end of the archive."""
+    """Return bytes of the archive from an offset on.
+
+    :param size: the number of bytes; fewer bytes are returned at the end of the archive.
+    """
     stream.seek(place)
     return stream.read(size)
 

@@ -64,9 +64,12 @@ def read_members(stream: IO[bytes], size: int, max_entries: int) -> list[Member]
 
 
 def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
-    """Check an entry's header and descriptor, and set the offset of its data.
+    """Check the header and the descriptor of an entry, and store the offset of its data in it.
 
+    :param stream: the archive.
+    :param member: the entry, from the directory.
     :param following: the offset of the next header, or of the directory. The entry must end there.
+    :raises InvalidArchive: if the entry contradicts the directory, or does not end there.
     """
     has_long_sizes = _check_header(stream, member, following)
     end = member.data + member.packed_size
@@ -82,10 +85,13 @@ def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
 
 
 def _check_header(stream: IO[bytes], member: Member, following: int) -> bool:
-    """Check that the header of an entry agrees with the directory, and set the offset of its data.
+    """Check the header of an entry, and store the offset of the entry's data in ``member``.
 
+    :param stream: the archive.
+    :param member: the entry, from the directory.
     :param following: the offset of the next header, or of the directory.
     :returns: whether the header has ZIP64 sizes, which have eight bytes.
+    :raises InvalidArchive: if the header contradicts the directory.
     """
     name = member.path.encode()
     member.data = member.header + _HEADER.size
@@ -108,10 +114,11 @@ def _check_header(stream: IO[bytes], member: Member, following: int) -> bool:
 
 
 def _long_sizes(member: Member, field: bytes, plain: list[int]) -> tuple[int, int]:
-    """Return the packed size and the unpacked size from the ZIP64 field of a header.
+    """Read the packed size and the unpacked size from the ZIP64 field of a header.
 
     :param field: the bytes of the ZIP64 field.
-    :param plain: the two sizes in the four-byte fields of the header.
+    :param plain: the values that the header has in four bytes.
+    :raises InvalidArchive: if the values contradict the ZIP64 field.
     """
     size, packed_size = _LONG_SIZES.unpack(field) if len(field) == _LONG_SIZES.size else (-1, -1)
     long = (packed_size, size)
@@ -127,6 +134,10 @@ def _check_sums(member: Member, found: list[int]) -> None:
     """Check that the CRC and the sizes in a header agree with the directory.
 
     If a descriptor follows the data, each of these values may be zero in the header.
+
+    :param member: the entry, from the directory.
+    :param found: the CRC, the packed size and the unpacked size in the header.
+    :raises InvalidArchive: if a value differs.
     """
     expected = [member.crc, member.packed_size, member.size]
     if found != expected and not (
@@ -143,11 +154,12 @@ def _check_end(member: Member, following: int) -> None:
 
 
 def _check_descriptor(stream: IO[bytes], member: Member, room: int, is_long: bool) -> int:
-    """Check the descriptor of an entry: the CRC and the sizes behind its data.
+    """Check the descriptor of an entry: the CRC and the sizes that follow the entry's data.
 
     :param room: the number of bytes between the data and the next header or the directory.
     :param is_long: whether the sizes have eight bytes, not four.
-    :returns: the number of bytes of the descriptor.
+    :returns: the number of bytes in the descriptor.
+    :raises InvalidArchive: if the descriptor is missing, or contradicts the directory.
     """
     sums = struct.pack("<I2Q" if is_long else "<3I", member.crc, member.packed_size, member.size)
     found = read_at(stream, member.data + member.packed_size, min(room, 24))

@@ -2,9 +2,9 @@
 
 """Read uploaded archives in child processes, in turns that are fair to all projects.
 
-An archive can take long to read, and may exploit a fault of a parser. In a child process it delays
-no other request, and has no access to the service. Authors check their packages with
-``read_contents``, which applies the same rules in their own process.
+An archive can take long to read, and may exploit a fault of a parser. If it is read in a child
+process, it does not delay other requests, and has no access to the service. Authors check their
+packages with ``read_contents``, which applies the same rules without a child process.
 """
 
 import dataclasses
@@ -33,7 +33,10 @@ _turns = Turns()
 
 
 def _renew_turns() -> None:
-    """Start with new turns after a fork, since the existing turns belong to the parent process."""
+    """Replace the queue of turns in a process that was just forked.
+
+    The copied queue has the turns and the waiting callers of the parent process.
+    """
     global _turns
     _turns = Turns()
 
@@ -42,7 +45,7 @@ os.register_at_fork(after_in_child=_renew_turns)
 
 
 class ServiceBusy(InvalidPackage):
-    """The service is busy with other packages, and has not read this package."""
+    """The package was not read, since the service is busy with other packages."""
 
 
 def read(
@@ -59,7 +62,8 @@ def read(
     :param archive: an open file that has a file descriptor.
     :param project_id: the project that owns the package.
     :param label: the name of the package in the log.
-    :param python: the path of the child's interpreter; empty for that of this process.
+    :param python: the path of the Python interpreter for the child; empty for the interpreter of
+        this process.
     :param meanwhile: a function that is called every second during the wait and the reading, and
         while the result is checked. If it raises an error, the reading ends with this error.
     :raises ServiceBusy: if the project does not get a turn in time.
@@ -86,11 +90,12 @@ def read(
 
 
 def read_in_child(file: IO[bytes], limits: dict[str, int], form_check: str) -> dict[str, Any]:
-    """Read the package in a file. The child process calls this function.
+    """Read a package in the child process, and return its contents or its problems as JSON.
 
+    :param file: the archive.
     :param limits: the fields of ``Limits``, by name.
     :param form_check: the value of a ``FormCheck``.
-    :returns: the contents or the problems, in the form of ``archive_process.answered``.
+    :returns: the result of ``archive_process.answered``.
     """
 
     def read_file() -> dict[str, Any]:

@@ -62,7 +62,7 @@ OPTIONS = [
 
 
 def form_check(options: Any) -> FormCheck:
-    """Return what to do about a form that Murano's dashboard cannot show.
+    """Return what the operator has configured for forms that Murano's dashboard cannot show.
 
     :param options: the values of ``OPTIONS``.
     """
@@ -73,7 +73,8 @@ def child_settings(options: Any, python: str = "") -> ChildSettings:
     """Return the configured limits of the child process that reads an archive.
 
     :param options: the values of ``OPTIONS``.
-    :param python: the path of the child's interpreter; empty for that of this process.
+    :param python: the path of the Python interpreter for the child; empty for the interpreter of
+        this process.
     """
     return ChildSettings(
         seconds=options["max_reading_seconds"],

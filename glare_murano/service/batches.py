@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send several archives in one response, which is a TAR stream: a batch.
+"""Send a batch: several archives in one response, which is a TAR stream.
 
-A service takes longer to begin a download than to send a small archive, and an application has
-dozens of packages. A batch leaves out archives that the client cannot download. If the client
-downloads such an archive alone, the response contains the reason.
+A batch saves time: an application has dozens of packages, and a service takes longer to begin a
+download than to send a small archive. A batch leaves out the archives that the client cannot
+download. To learn the reason, the client can download such an archive alone.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class StoredArchive:
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:
     """Return a response with a batch of archives.
 
-    The first chunk is read before the response begins, so that an error until then becomes an error
+    The first chunk is read before the response begins. If this fails, the client gets an error
     response.
     """
     chunks = stream(archives)
@@ -51,7 +51,7 @@ def respond(archives: Iterable[StoredArchive]) -> webob.Response:
 
 
 def stream(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
-    """Yield the bytes of a batch of archives.
+    """Yield the bytes of a batch of archives, which is a TAR stream.
 
     The batch leaves out each archive that would make it larger than ``MAX_SIZE``, and each archive
     that the store cannot begin to read.

@@ -13,9 +13,9 @@ from glare_murano.service.settings import Settings
 
 @contextlib.contextmanager
 def of_query(settings: Settings, remedy: str) -> Iterator[Budget]:
-    """Yield the budget of time for a dependency query or a list of subclasses.
+    """Yield the budget of time for a query, such as a dependency query or a list of subclasses.
 
-    If the query exceeds the time limit, or another limit of planning, it is refused.
+    The query is refused if it exceeds the time limit, or another limit of planning.
 
     :param remedy: what the client can request instead, for the message.
     :raises RefusedRequest: if the query exceeds a limit; the message names the limit.

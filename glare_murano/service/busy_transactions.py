@@ -20,12 +20,13 @@ _LOCK_NOT_AVAILABLE = "55P03"
 def while_busy(
     busy: type[Exception],
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Return a decorator that repeats a call while other transactions block it.
+    """Return a decorator: it repeats the call of a function while other transactions block it.
 
-    A call is repeated for at most ``MAX_SECONDS``.
+    The call is repeated if it raises an error of the class ``busy``, or if the database reports a
+    deadlock or a lock that is not free. If the call still fails after ``MAX_SECONDS``, an error of
+    the class ``busy`` is raised.
 
-    :param busy: a class of errors. A call raises such an error to be repeated. If the last call
-        fails as well, the decorator raises this error.
+    :param busy: the class of errors.
     """
 
     def give_up(state: tenacity.RetryCallState) -> NoReturn:

@@ -61,7 +61,7 @@ class PackageRecord(NamedTuple):
         return self.key.version
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package if the package is active."""
+        """Return whether a project can see the package whenever the package is active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
@@ -108,11 +108,11 @@ class Reader(NamedTuple):
     def look_up(
         self, step: str, statement: Any, values: Iterable[str], **parameters: Any
     ) -> Iterator[Any]:
-        """Yield the rows that a statement finds for values. There may be any number of values.
+        """Execute a statement for any number of values, and yield the rows that it finds.
 
         :param step: what the request does, for the message if its time is over.
-        :param statement: a statement with a parameter ``values``, which gets some of the values at
-            a time.
+        :param statement: a statement with a parameter ``values``. It is executed several times if
+            there are many values, each time with some of the values.
         :param values: the values to look up.
         :param parameters: the other parameters of the statement.
         :raises Unplannable: if the time of the request is over.
@@ -123,7 +123,7 @@ class Reader(NamedTuple):
             yield from self.read(step, statement, values=share, **parameters)
 
     def read(self, step: str, statement: Any, **parameters: Any) -> Iterator[Any]:
-        """Yield the rows that a statement finds.
+        """Execute a statement, and yield the rows that it finds.
 
         :param step: what the request does, for the message if its time is over.
         :param statement: the statement.
@@ -139,8 +139,8 @@ class Reader(NamedTuple):
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method executes one or two statements for each thousand values. The names and ids that it
-    finds may differ in case from the requested values, since some databases ignore case.
+    Each method executes one or two statements for each thousand values. The found names and ids may
+    differ in case from the requested values, since some databases ignore case.
     """
 
     @property
@@ -158,7 +158,7 @@ class Database(Protocol):
 
         :param column: whether the values are ids or names.
         :param values: the ids or names.
-        :param package: the id of a package that is found even if it is a draft.
+        :param package: the id of a package that is also found if it is a draft.
         """
 
     def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
@@ -184,18 +184,20 @@ class Database(Protocol):
     ) -> Iterable[PackageRecord]:
         """Find packages that may meet conditions, among those that the viewer sees in lists.
 
-        The packages are in any state. The caller compares the attributes and the fields again,
-        since a database may compare them without regard to case, or not at all.
+        The packages are in any state. The caller checks the conditions again, since a database may
+        ignore case, or may not check all conditions.
 
-        :param names: the only names that are searched; None for all names.
+        :param selection: the conditions.
+        :param names: the names of the packages to search; None to search all packages.
         """
 
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
-        If the database ignores case, it finds one of several names that differ only in case.
+        Of several names that differ only in case, a database that ignores case finds only one.
 
-        :param names: the order of the names, and where they begin.
+        :param selection: the conditions for the packages.
+        :param names: the order of the names, and where the result begins.
         :param limit: the largest number of names.
         """
 
@@ -207,8 +209,9 @@ class Database(Protocol):
         Packages that cannot be read, and fields without a value, are left out.
 
         :param ids: the ids of the packages.
-        :param names: the names of the fields: those of ``fields.FIELDS`` and ``fields.COMMON``,
-            ``fields.ARCHIVE``, ``created_at`` and ``updated_at``.
+        :param names: the names of the fields to return. Possible names are those of
+            ``fields.FIELDS`` and ``fields.COMMON``, and ``fields.ARCHIVE``, ``created_at`` and
+            ``updated_at``.
         """
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:

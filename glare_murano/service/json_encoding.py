@@ -17,8 +17,10 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 def respond(body: Mapping[str, Any], budget: Budget) -> webob.Response:
     """Return a response with a JSON object.
 
-    The lists in the object are encoded item by item, and the time is checked before each item.
+    The lists in the object are encoded item by item. The time limit is checked before each item.
 
+    :param body: the JSON object.
+    :param budget: the time limit of the request.
     :raises Unplannable: if the time of the request is over.
     """
     members = ",".join(f"{_encode(key)}:{_encoded(body[key], budget)}" for key in body)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Build the parts of the SQL statements for lists that are the same in both services.
+"""Build those parts of the SQL statements for lists that Glare and Glance have in common.
 
-Each service passes SQLAlchemy objects of its own tables. This module only calls their methods.
+Each service passes SQLAlchemy objects for its own tables. This module only calls the methods of
+these objects.
 """
 
 import itertools
@@ -30,10 +31,11 @@ class NameRange(NamedTuple):
 
 
 def sort_names(statement: Any, name: Any, names: NameRange) -> Any:
-    """Sort the names that a statement finds, and leave out the names before a page.
+    """Make a statement sort the names that it finds, and leave out the names before a page.
 
     :param statement: a statement that finds names.
     :param name: the column with the names.
+    :param names: the order of the names, and where the page begins.
     :returns: the new statement.
     """
     is_descending, first, after = names
@@ -45,10 +47,10 @@ def sort_names(statement: Any, name: Any, names: NameRange) -> Any:
 
 
 def like(column: Any, pattern: str) -> Any:
-    """Return a condition for the names that match a pattern. Other names may also meet it.
+    """Return a condition that every name meets that matches a pattern.
 
-    Only one part of the pattern is compared, since a condition with several wildcards could take a
-    database very long.
+    Some names meet the condition, but do not match the pattern: only a part of the pattern is
+    compared, since a condition with several wildcards could take a database very long.
 
     :param column: the column with the names.
     :param pattern: a name in which ``*`` stands for any characters.
@@ -60,19 +62,23 @@ def like(column: Any, pattern: str) -> Any:
 
 
 def literals_of(words: Iterable[str]) -> Collection[str]:
-    """Return strings by which a database can find the texts that may contain one of some words.
+    """Convert the words of a search to strings that a database can search for.
 
-    If a text contains one of the words, the text in lower case contains one of these strings.
+    A text that contains one of the words, in upper or lower case, contains one of these strings
+    after the text was converted to lower case. Other texts may also contain one of the strings.
 
-    :returns: the strings; empty if a word has only letters that not every database can compare
-        without regard to case.
+    :returns: the strings. They are empty if no string is possible for one of the words: not every
+        database can compare letters outside ASCII without regard to case.
     """
     parts = [max(_comparable(word), key=len, default="") for word in words]
     return forms_of(parts) if all(parts) else ()
 
 
 def _comparable(text: str) -> Iterator[str]:
-    """Yield the parts of a string, in lower case, that every database can compare."""
+    """Yield the parts of a string that every database can compare without regard to case.
+
+    The parts are in lower case.
+    """
     for is_comparable, part in itertools.groupby(text, _is_comparable):
         if is_comparable:
             yield "".join(part).lower()
@@ -85,10 +91,11 @@ def _is_comparable(character: str) -> bool:
 
 
 def forms_of(texts: Iterable[str]) -> Collection[str]:
-    """Return the beginnings of strings, both as they are and as they are in JSON.
+    """Return the beginning of each string in two forms: as it is, and as JSON writes it.
 
-    A text that contains a string also contains its beginning. A database takes very long to search
-    for a long string in long texts, and cannot be interrupted meanwhile.
+    A text that contains a string also contains the beginning of this string. Only the beginning is
+    searched for, since a database takes very long to search for a long string in long texts, and
+    cannot be interrupted meanwhile.
     """
     begins = (text[:_MAX_LITERAL] for text in texts)
     return {form for text in begins for form in (text, json.dumps(text)[1:-1])}

@@ -4,10 +4,10 @@
 
 The database finds the packages that may meet the conditions. This module checks the conditions
 again, and sorts the packages. So the result is the same with every database, and versions are in
-the order of SemVer. This module reads only the fields that it needs to check and to sort.
+the order of SemVer. This module reads only the fields by which it checks and sorts the packages.
 
-Usually a list is sorted by name. For such a list, the database sorts the names, and this module
-reads the packages of some names at a time.
+Usually a list is sorted by name. For such a list, the database sorts the names. Then this module
+reads the packages of a few names, and continues with further names until the page is full.
 """
 
 import collections
@@ -108,9 +108,11 @@ def find(search: Search, database: Database, settings: Settings) -> Iterator[Lis
 def find_visible(
     database: Database, selection: Selection, names: Collection[str] | None = None
 ) -> Iterator[PackageRecord]:
-    """Find the packages that the viewer may see and whose attributes meet the conditions.
+    """Find the packages that are visible to the viewer, and whose attributes meet the conditions.
 
-    :param names: the only names that are searched; None for all names.
+    Conditions for fields that must be read from the package are not checked here.
+
+    :param names: the names of the packages to search; None to search all packages.
     """
     viewer = database.viewer
     for each in database.budget.watch(database.find_listed(selection, names), _STEP):
@@ -124,9 +126,11 @@ def find_visible(
 def _defining(
     search: Search, database: Database, settings: Settings
 ) -> Collection[PackageVersion] | None:
-    """Return the packages that define subclasses of the class ``subclass_of`` of a search.
+    """Return the packages that meet the condition ``subclass_of`` of a search.
 
-    :returns: the packages; None if the search has no such class.
+    These are the packages that define direct or indirect subclasses of the given class.
+
+    :returns: the packages; None if the search does not have this condition.
     """
     class_name = search.selection.subclass_of
     if class_name is None:
@@ -148,10 +152,10 @@ def _matching(
     packages: Collection[PackageVersion] | None,
     names: Collection[str] | None = None,
 ) -> list[Listed]:
-    """Return the packages that meet the conditions, with the values by which they are sorted.
+    """Return the packages that meet all conditions, with the fields by which they are sorted.
 
-    :param packages: the only packages that may match; None for all packages.
-    :param names: the only names that are searched; None for all names.
+    :param packages: the packages that meet the condition ``subclass_of``; None without it.
+    :param names: the names of the packages to search; None to search all packages.
     """
     selection = search.selection
     if packages is not None and names is None:
@@ -172,7 +176,10 @@ def _matching(
 
 
 def _matches(package: PackageRecord, selection: Selection) -> bool:
-    """Return whether a package meets the conditions for its attributes."""
+    """Return whether a package meets the conditions for its attributes.
+
+    Attributes are the values in its ``PackageRecord``, such as the name and the status.
+    """
     values, project, spec = selection.values, selection.project_id, selection.version
     return (
         package.status in selection.statuses
@@ -207,10 +214,12 @@ def _fits(name: str, pattern: str) -> bool:
 def _best(
     found: Iterable[PackageRecord], selection: Selection, database: Database
 ) -> Iterator[Listed]:
-    """Yield the best package of each name, or of each name and version, that meets the conditions.
+    """Yield one package of each name, or of each name and version, as ``distinct`` requires.
 
-    The best packages are checked first. Most of them meet the conditions, and then the fields of
-    the others need not be read.
+    Of the packages that meet the conditions, the one with the newest version is yielded. Of the
+    same version, a package of the project is preferred, then a public package. The preferred
+    packages are checked first. Most of them meet the conditions, and then the fields of the other
+    packages need not be read.
     """
     project = selection.project_id or database.viewer.project_id
     ranked: dict[object, list[tuple[object, PackageRecord]]] = collections.defaultdict(list)
@@ -255,7 +264,7 @@ def _precedence(version: Version) -> object:
 
 
 def _compared_fields(selection: Selection) -> Collection[str]:
-    """Return the names of the fields that are needed to compare packages with the conditions."""
+    """Return the names of the fields that must be read to check the conditions."""
     conditions = selection.values.keys() & set(READ_FIELDS)
     return {*conditions, *(SEARCHED if selection.words else ())} - {_NAME}
 
@@ -263,7 +272,10 @@ def _compared_fields(selection: Selection) -> Collection[str]:
 def _with_fields(
     found: Iterable[PackageRecord], selection: Selection, database: Database
 ) -> Iterator[Listed]:
-    """Yield the packages whose fields meet the conditions."""
+    """Yield the packages whose fields meet the conditions, with their relevance.
+
+    The fields for sorting are not read here.
+    """
     names = _compared_fields(selection)
     if not names:
         yield from (Listed(each, {}, 0) for each in found)
@@ -282,9 +294,13 @@ def _with_fields(
 
 
 def _has(fields: Fields, name: str, values: set[str]) -> bool:
-    """Return whether a field has one of some values.
+    """Return whether a field of a package has one of the given values.
 
     If no values are given, return whether the field has any value.
+
+    :param fields: the fields of the package, and its name.
+    :param name: the name of the field.
+    :param values: the given values.
     """
     value = fields.get(name) or ()
     found = {value} if isinstance(value, str) else set(value)
@@ -297,9 +313,13 @@ def _has(fields: Fields, name: str, values: set[str]) -> bool:
 def _sorted(
     search: Search, listed: list[Listed], budget: Budget, names: Sequence[str] = ()
 ) -> list[Listed]:
-    """Sort packages, and return those after the marker.
+    """Sort packages, and return the packages that come after the marker of the search.
 
-    :param names: the names in the order of the database; empty if the database has not sorted them.
+    Without a marker, all packages are returned.
+
+    :param listed: the packages.
+    :param names: the names of the packages in the order of the database; empty if the database has
+        not sorted the names.
     """
     last = _of_marker(search.marker) if search.marker else None
     if last is not None:
@@ -333,9 +353,12 @@ def _is_same(each: Listed, last: Listed, distinct: str) -> bool:
 def _sort_values(
     names: Sequence[str], marker: Fields | None, *, is_descending: bool
 ) -> Mapping[str, Callable[[Listed], Any]]:
-    """Return a mapping: key of an order -> function that returns the sort value of a package.
+    """Return for each key of an order the function that returns the sort value of a package.
 
-    :param names: the names in the order of the database; empty if the database has not sorted them.
+    :param names: the names of the packages in the order of the database; empty if the database has
+        not sorted the names.
+    :param marker: the marker of the page; None for the first page.
+    :param is_descending: whether the first key of the order is descending.
     """
     step = -1 if is_descending else 1
     places = {name: step * place for place, name in enumerate(names)}
@@ -370,7 +393,7 @@ def _display_name(each: Listed) -> str:
 
 
 def values_of(each: Listed) -> dict[str, Any]:
-    """Return the values of a package from which a marker is made."""
+    """Return the values of a package that its marker can contain; see ``package_order``."""
     package = each.package
     times = ((name, each.fields.get(name)) for name in ("created_at", "updated_at"))
     return {
@@ -387,7 +410,7 @@ def values_of(each: Listed) -> dict[str, Any]:
 
 
 def iso_time(value: object) -> str:
-    """Return a time in the form that JSON has, such as ``2026-01-31T12:00:00Z``.
+    """Convert a time to a string for JSON, such as ``2026-01-31T12:00:00Z``.
 
     :param value: a time from the database, which is in UTC, or from a marker.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check that a package and its classes have no names that belong to others.
+"""Check that the names of a package and its classes do not belong to others.
 
 The names are checked when a package is created, uploaded, activated or published. A project may not
 use names under a prefix that the operator has reserved for other projects. Nor may it use the name
@@ -94,7 +94,13 @@ def _find(
 
 
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each name that an extension plug-in, or a class in a plug-in, has."""
+    """Yield a problem for each name of a package that belongs to an extension plug-in.
+
+    It is the FQN, if a plug-in has the same FQN, or the name of a class that a plug-in defines.
+
+    :param fqn: the FQN of the package.
+    :param class_names: the names of the classes that the package defines.
+    """
     if versions := settings.provided().get(fqn):
         known = ", ".join(map(str, newest_first(versions)))
         message = (
@@ -111,7 +117,11 @@ def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> I
 
 
 def _objection(reserved: ReservedNames, verb: str, name: str, project_id: str | None) -> str:
-    """Return why a project may not use a name; empty if it may."""
+    """Return why a project may not use a name; empty if the project may use it.
+
+    :param reserved: the reserved names.
+    :param verb: what the project wants to do with the name, for the message.
+    """
     reservation = reserved.find(name)
     if reservation is None or project_id in reservation.projects:
         return ""

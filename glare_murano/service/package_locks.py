@@ -60,7 +60,9 @@ class PackageLocks(NamedTuple):
         return others.exclusive <= self.exclusive and others.shared <= self.ids
 
     def in_order(self) -> Iterator[tuple[bool, list[str]]]:
-        """Yield groups of ids in the order of locking. One statement can lock a group.
+        """Yield all ids in groups, in the order in which they must be locked.
+
+        One statement can lock a whole group, since its locks are all exclusive or all shared.
 
         :returns: for each group, whether its locks are exclusive, and the ids of its packages.
         """
@@ -89,10 +91,10 @@ def lock_rows(connection: Any, table: Any, locks: PackageLocks) -> None:
 
 
 def execute(connection: Any, locking: Any) -> Any:
-    """Execute a statement that locks rows, and let it wait at most ``MAX_WAIT`` seconds.
+    """Execute a statement that locks rows. It waits for the locks at most ``MAX_WAIT`` seconds.
 
-    SQLite and MySQL do not support this limit. They have other limits for all statements; in MySQL,
-    it is 50 seconds by default.
+    SQLite and MySQL do not support this limit. They have one limit for all statements; in MySQL, it
+    is 50 seconds by default.
 
     :param connection: the SQLAlchemy connection.
     :param locking: the statement.
@@ -117,7 +119,7 @@ def prepare(
     lock: Callable[[Any, PackageLocks], object],
     busy: Callable[[], Exception],
 ) -> Callable[[Any], None]:
-    """Check a request without locks, which is step 1 in the docstring of this module.
+    """Check a request without locks, as in step 1 of the docstring of this module.
 
     :param check: a function that checks the request, and returns the locks that it needs.
     :param reading: a function that opens a transaction on a snapshot of the database.

@@ -92,7 +92,7 @@ def read_parameters(req: webob.Request) -> ListRequest:
 
 
 def read_statuses(req: webob.Request) -> Selection:
-    """Read the parameters of a request for categories.
+    """Read the parameters of a request for categories: the statuses of the packages.
 
     :raises RefusedRequest: for unknown parameters, and for values that are not valid.
     """
@@ -121,7 +121,8 @@ def list_packages(
 ) -> dict[str, Any]:
     """Return a page of packages, as a JSON object.
 
-    :param read: a function that returns the fields of packages, see ``Read``.
+    :param request: the parameters of the request.
+    :param read: a function that takes ids of packages, and returns the fields of the packages.
     :raises Unplannable: if the time of the request is over.
     """
     search = Search(request.selection, request.order, request.limit, request.marker)
@@ -138,10 +139,11 @@ def list_packages(
 def _read_page(
     found: Iterator[Listed], size: int, read: Read, budget: Budget
 ) -> tuple[list[tuple[Listed, dict[str, Any]]], bool]:
-    """Read the packages of a page.
+    """Read the fields of the packages in a page.
 
     :param found: the packages from the beginning of the page on.
     :param size: the largest number of packages in the page.
+    :param read: as in ``list_packages``.
     :returns: the packages, each with its JSON object, and whether this is the last page.
     """
     page: list[tuple[Listed, dict[str, Any]]] = []
@@ -177,7 +179,7 @@ def _to_json(each: Listed, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_categories(selection: Selection, database: Database) -> dict[str, Any]:
-    """Return the categories of the packages with some statuses, as a JSON object.
+    """Return the categories of all visible packages with given statuses, as a JSON object.
 
     :param selection: the statuses of the packages.
     :raises Unplannable: if the time of the request is over.

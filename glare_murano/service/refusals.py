@@ -53,10 +53,10 @@ def conflict(message: str) -> RefusedRequest:
 
 @contextlib.contextmanager
 def collected(problems: list[_Problem], kind: type[_Problem]) -> Iterator[None]:
-    """Add an error to a list instead of raising it.
+    """Catch an error that is raised in the ``with`` statement, and add it to a list.
 
     :param problems: the list to which the error is added.
-    :param kind: the class of errors; other errors are raised.
+    :param kind: the class of the errors to catch. Other errors are not caught.
     """
     try:
         yield
@@ -80,9 +80,9 @@ def document(status: int, message: str) -> dict[str, Any]:
 
 
 def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return the JSON object for a refusal whose response is not JSON.
+    """Return the JSON object of a refusal, from a response that is not JSON.
 
-    Another WSGI filter may have made the response.
+    Such a response can come from another WSGI filter.
     """
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title

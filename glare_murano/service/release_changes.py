@@ -23,15 +23,15 @@ DELETED = "deleted"
 
 
 class ReleaseChange(NamedTuple):
-    """The change of one package by a request: of its state, visibility, members or yank.
+    """What a request changes in one package: the state, the visibility, the members or the yank.
 
     :ivar before: the package before the request.
     :ivar after: the package after the request.
     :ivar was: the state before the request: ``DRAFTED``, ``ACTIVE``, ``DEACTIVATED`` or
         ``DELETED``.
     :ivar becomes: the state after the request.
-    :ivar keeping: the projects, besides the owner, that can see the package afterwards. None if the
-        request hides the package from no project.
+    :ivar keeping: the projects, besides the owner, that can see the package after the request. None
+        if the request does not hide the package from any project.
     :ivar is_yanked: whether the request yanks the package.
     """
 
@@ -56,8 +56,8 @@ class ReleaseChange(NamedTuple):
     def becomes_public(self) -> bool:
         """Whether the package becomes public.
 
-        Then no other public package may have its name and version. A draft does not count as
-        public, even if its visibility is ``public``.
+        A draft does not count as public, even if its visibility is ``public``. Two public packages
+        must not have the same name and version.
         """
         is_public, was_public = (
             package.visibility == "public" and state in (ACTIVE, DEACTIVATED)
@@ -92,7 +92,7 @@ def check(
     overrides: bool,
     locked: Collection[str],
 ) -> CheckedChanges:
-    """Check the changes of a request together, and against all other packages.
+    """Check all changes of a request together, and compare them with the other packages.
 
     :param changes: the changes of the request.
     :param overrides: whether the caller overrides the checks of requirements, and may do so.
@@ -133,7 +133,7 @@ def check(
 def _find_namesakes(
     changes: Collection[ReleaseChange], database: Database
 ) -> dict[str, PackageRecord]:
-    """Return, by id, all packages that have the name and version of a changed package."""
+    """Return all packages that have the name and version of a changed package, by id."""
     keys = {change.key for change in changes}
     found = database.find_namesakes(keys) if keys else ()
     # Some databases ignore case, and so return other names as well.
@@ -149,7 +149,7 @@ def _is_taken(
 
     :param change: the change that makes a package public.
     :param changes: all changes of the request that make packages public.
-    :param namesakes: the packages with the same name and version as a change, by id.
+    :param namesakes: the packages with the name and version of a changed package, by id.
     """
     changed = {each.before.id: each.key for each in changes}
     public = {

@@ -152,6 +152,7 @@ def parse_json(data: bytes) -> Any:
 def link(path: str, query: list[tuple[str, str]]) -> str:
     """Return a relative link: a path with parameters.
 
+    :param path: the path.
     :param query: the parameters, each as name and value.
     """
     return f"{path}?{urllib.parse.urlencode(query)}"

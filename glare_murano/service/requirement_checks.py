@@ -2,12 +2,12 @@
 
 """Check requirements when a package is added to a catalogue, or removed from it.
 
-A package becomes active only if its requirements are satisfied, and if the base classes of its
-classes are in the package itself or in packages that it requires. It becomes public only if public
-packages satisfy its requirements. It is not removed if only this package satisfies a requirement of
-an active package. A draft satisfies only requirements of packages that are published in the same
-request. A yanked package satisfies only ranges that are exactly its version. Packages that engines
-provide satisfy requirements as well.
+A package may become active only if its requirements are satisfied, and if the base classes of its
+classes are in the package itself or in packages that it requires. A package may become public only
+if public packages satisfy its requirements. A package may be removed only if other packages satisfy
+all requirements that active packages have on it. A draft satisfies only the requirements of
+packages that are published in the same request. A yanked package satisfies only ranges that are
+exactly its version. Extension plug-ins of the engines satisfy requirements as well.
 
 The checks take no lock, but report the packages that a request must lock; see ``package_locks``.
 """
@@ -195,11 +195,12 @@ class RequirementChecks:
     def check_hiding(self, package: Checked, keeping: Collection[str] = ()) -> None:
         """Check that other packages can replace a package, before it is hidden from projects.
 
-        The check considers the requirements of packages whose projects can no longer see this
-        package. If this package was public, the check also considers those of all public packages.
+        The check considers the packages of all projects that can no longer see this package, and
+        their requirements on it. If this package was public, the check also considers all public
+        packages.
 
         :param keeping: the projects, besides the owner, that can still see the package.
-        :raises FailedCheck: if only this package satisfies some of these requirements, and the
+        :raises FailedCheck: if only this package satisfies one of these requirements, and the
             option ``check_dependents`` enforces the check.
         """
         projects = {package.owner, *keeping}
@@ -260,7 +261,7 @@ class RequirementChecks:
         is_usable: _IsUsable,
         kind: str,
     ) -> Iterator[str]:
-        """Yield a message for each package with unsatisfied requirements or missing base classes.
+        """Yield a message for each package that has unsatisfied requirements or lacks base classes.
 
         :param packages: the packages whose requirements are checked.
         :param is_usable: a function that returns whether a package can satisfy requirements of a
@@ -328,10 +329,15 @@ class RequirementChecks:
         is_usable: _IsUsable,
         defining: Mapping[str, set[str]],
     ) -> list[str]:
-        """Describe the base classes of a package that are in none of the packages that it requires.
+        """Describe the foreign base classes that no usable package in a required range defines.
 
         If the package requires a plug-in of the engines, the list is empty, since the service does
         not know all classes of plug-ins.
+
+        :param package: the package.
+        :param candidates: FQN -> the packages that may satisfy a requirement on it.
+        :param is_usable: as in ``_unsatisfied``.
+        :param defining: foreign base class -> the ids of the packages that define it.
         """
         if self._settings.provided().keys() & package.requirements.keys():
             return []
@@ -351,7 +357,9 @@ class RequirementChecks:
     def _candidates(self, fqns: Collection[str]) -> Mapping[str, list[PackageRecord]]:
         """Return the packages that may satisfy requirements, by FQN.
 
-        Packages in ``changed`` are returned as they are after the request.
+        Packages in ``changed`` are returned as they will be after the request.
+
+        :param fqns: the required packages.
         """
         unknown = {fqn for fqn in fqns if fqn not in self._found}
         if unknown:
@@ -376,9 +384,12 @@ class RequirementChecks:
         candidates: Collection[PackageRecord],
         is_usable: Callable[[PackageRecord], bool],
     ) -> bool:
-        """Return whether a usable package is in a range.
+        """Return whether the version of a usable package is in a range.
 
         If so, the package is added to ``relied_on``, unless it is in ``changed``.
+
+        :param candidates: the packages to check.
+        :param is_usable: a function that returns whether a package may satisfy the requirement.
         """
         preferred = self._changed.keys() | self._locked | self.relied_on
         # These packages are tried first: if a request relies on few packages, it takes few locks.
@@ -396,7 +407,7 @@ class RequirementChecks:
         return [each for each in records if not rules.find_objection(each)]
 
     def _requirements(self, package: Checked) -> dict[str, str]:
-        """Return a package's requirements: FQN -> range.
+        """Return the requirements that other packages must satisfy: FQN -> range.
 
         Requirements that the package itself or a plug-in of the engines satisfies are left out.
         """
@@ -417,8 +428,9 @@ class RequirementChecks:
     def _describe(
         self, fqn: str, available: Iterable[PackageRecord], drafts: Iterable[PackageRecord]
     ) -> str:
-        """Return the existing versions of a package, for a message; empty if there are none.
+        """Return the existing versions of a required package, for a message; empty without any.
 
+        :param fqn: the required package.
         :param available: the packages that the project could use if they were in the range.
         :param drafts: the drafts of the project.
         """
@@ -499,10 +511,10 @@ def _any(_group: DependentsRecord, _spec: VersionSpec) -> bool:
 
 
 def _replacing(package: Checked, group: DependentsRecord) -> Callable[[PackageRecord], bool]:
-    """Return a function that returns whether a package can replace another package for a group.
+    """Return a function that returns whether a package can replace a removed or hidden package.
 
-    :param package: the package that is removed or hidden.
-    :param group: packages that require it.
+    :param package: the removed or hidden package.
+    :param group: the packages that require this package.
     """
     are_public = group.visibility == "public" and package.visibility == "public"
     return _by_project(_is_public if are_public else _is_usable, group.owner)
@@ -534,7 +546,7 @@ def _is_draft_of(candidate: PackageRecord, project_id: str) -> bool:
 
 
 def _join(names: Iterable[str]) -> str:
-    """Join the first ``_MAX_NAMED`` names for a message."""
+    """Join the first ``_MAX_NAMED`` names for a message, and say whether there are more."""
     named = list(itertools.islice(names, _MAX_NAMED + 1))
     joined = ", ".join(named[:_MAX_NAMED])
     return f"{joined} and more" if len(named) > _MAX_NAMED else joined

@@ -65,7 +65,7 @@ OPTIONS = [
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The values of a service's options, by name.
+    """The values of a service's options. ``settings[NAME]`` is the value of the option NAME.
 
     :param group: the name of the option group.
     """

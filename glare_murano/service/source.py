@@ -2,9 +2,10 @@
 
 """Read versions and requirements from the database of a service, for the resolver.
 
-The resolver reads the graph of requirements level by level. A level takes at most three queries for
-each thousand packages: for versions, for reasons of yanks, and for metadata. All visible packages
-of a name are found before the rules of ``eligibility`` choose among them.
+The resolver reads the graph of requirements level by level: first the roots, then the packages that
+the roots require, and so on. Each level takes at most three database queries for each thousand
+packages: for versions, for the reasons of yanks, and for metadata. All visible packages of a name
+are found before the rules of ``eligibility`` exclude some of them.
 """
 
 import collections
@@ -49,7 +50,7 @@ class MetadataCache:
         self._lock = threading.Lock()
 
     def find(self, keys: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata that the cache has for some keys, by key."""
+        """Return the cached metadata for the given keys, by key. Unknown keys are left out."""
         with self._lock:
             return {key: self._cache[key] for key in keys if key in self._cache}
 
@@ -71,8 +72,8 @@ class CatalogSource:
     """The versions and requirements of a service's packages, for one query.
 
     This class implements ``resolver.Source`` and ``inheritance.Extensions``. A query can contain
-    the id of one stored package, the requested package, whose closure is planned. Only this package
-    may be a draft.
+    the id of one stored package: the requested package. Then the closure of this package is
+    planned. Only the requested package may be a draft.
 
     :ivar excluded: for each FQN that was looked up, the visible packages that must not be chosen.
     """
@@ -80,7 +81,7 @@ class CatalogSource:
     def __init__(
         self, database: Database, query: Query, reserved: ReservedNames = NO_RESERVED_NAMES
     ) -> None:
-        """Make a source. This needs no look-up in the database.
+        """Make a source, without any query of the database.
 
         :param database: the database of the service.
         :param query: the dependency query.
@@ -112,15 +113,15 @@ class CatalogSource:
     def requirements(
         self, packages: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """Return the requirements of versions; see ``resolver.Source.requirements``."""
+        """Return the requirements of releases; see ``resolver.Source.requirements``."""
         found = self._watch(self._metadata_of(packages), "reading requirements")
         return {package: self._ranges(package, metadata) for package, metadata in found}
 
     def is_exact_only(self, package: PackageVersion) -> bool:
         """Return whether a version is exact-only; see ``resolver``.
 
-        This is so for yanked versions. In a query that does not want pre-releases, it is also so
-        for pre-releases.
+        Yanked versions are exact-only. If the query does not allow pre-releases, so are
+        pre-releases, except for the requested package.
 
         :param package: a version that ``versions`` or ``defining`` has returned.
         """
@@ -137,7 +138,7 @@ class CatalogSource:
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
         """Return the packages that define classes: class name -> packages.
 
-        A package is left out if its project may not use the name of the class.
+        A package is left out if the reserved names forbid its project to define the class.
         """
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, package_id in self._database.find_defining(filter(_is_fqn, class_names)):
@@ -170,7 +171,7 @@ class CatalogSource:
         return self._database.find_requirements(ids)
 
     def releases(self, packages: Collection[PackageVersion]) -> Iterator[Release]:
-        """Yield the releases for versions, with their metadata.
+        """Yield the releases with given FQNs and versions, with their metadata.
 
         Drafts without an archive are left out.
         """
@@ -230,7 +231,7 @@ class CatalogSource:
         self._yanked |= self._database.find_yanked(best_ids)
 
     def _usable(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageRecord]:
-        """Find the packages that the query's project can see."""
+        """Find the active packages that the query's project can see, and the requested package."""
         project_id = self._query.project_id
         return [
             record
@@ -246,9 +247,10 @@ class CatalogSource:
         return is_requested and not self._eligibility.find_objection(record)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
-        """Return a key: of several packages, the one with the greatest key is preferred.
+        """Return a key for the choice between packages with the same FQN and version.
 
-        The requested package comes first, then a package of the project, then a public package.
+        The package with the greatest key is preferred: the requested package, or else a package of
+        the project, or else a public package.
         """
         project_id = self._query.project_id or self._database.viewer.project_id
         return (
@@ -281,7 +283,7 @@ class CatalogSource:
 
 
 def _is_fqn(text: str) -> bool:
-    """Return whether a string is a valid class name.
+    """Return whether a string is a valid name of a class.
 
     Only valid names are looked up, since databases fail to look up very long names.
     """

@@ -71,7 +71,7 @@ def find(
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
-    """Return the packages that define the class and match the requested FQN and range."""
+    """Return the packages that define the requested class, in the requested package and range."""
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
     return {

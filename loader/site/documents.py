@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read from an archive what the pages of a release show.
+"""Read the content of a release that its pages show, from the archive of the release.
 
-The result is called a document here. It is JSON, and is kept beside the pages, so that the next
-rendering reads only the archives that have changed. No code of the package runs.
+The result is called a document. It is JSON, and is stored beside the pages. So the next rendering
+reads only the archives that have changed. No code of the package runs.
 """
 
 import pathlib
@@ -52,12 +52,13 @@ _MAX_CHANGES = 200
 
 
 def read(path: pathlib.Path, logo: pathlib.Path) -> tuple[Document, Interface | None]:
-    """Read a release.
+    """Read a release, and write its logo into a file.
 
-    :param path: its archive, or its directory.
-    :param logo: the path for its logo, without the suffix of the format.
-    :returns: the document, and the interface for a comparison. If the package cannot be read, the
-        document has only the key ``problems``, and there is no interface.
+    :param path: the archive or the directory of the release.
+    :param logo: the path of the file for the logo. A suffix for the format of the logo is added.
+    :returns: the document, and the interface, which ``changes`` compares with another release. If
+        the package cannot be read, the document has only the key ``problems``, and the interface is
+        None.
     """
     try:
         with Archive.open(path) as archive:
@@ -82,7 +83,11 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> tuple[Document, Interface | 
 
 
 def changes(old: Interface, new: Interface) -> Document:
-    """Return the changes between two releases of a package, and the guard's verdict on them."""
+    """Compare two releases of a package, and return the changes for the document of the newer one.
+
+    The result also says whether the new version number fits the changes. If the releases cannot be
+    compared, it says why, and has no changes.
+    """
     try:
         found = compare_interfaces(old, new)
     except Exception as error:
@@ -140,7 +145,7 @@ def _template(archive: Archive) -> Document:
 
 
 def _form(data: bytes) -> Iterator[Document]:
-    """Yield the steps of a form, with their fields. A form that cannot be read has no steps."""
+    """Yield the steps of a form, each with its fields. Yield nothing if the form is unreadable."""
     try:
         root = safe_yaml.compose(data, "form")
     except InvalidPackage:
@@ -166,7 +171,10 @@ def _field(keys: Mapping[str, yaml.Node]) -> Document:
 
 
 def _rules(written: Mapping[str, yaml.Node]) -> Iterator[str]:
-    """Yield the rules for the value of a field: limits, choices, and messages of validators."""
+    """Describe the rules for the value of a field: limits, choices, and messages of validators.
+
+    :param written: the attributes of the field, by name.
+    """
     for key, words in _RULES.items():
         if key in written:
             yield f"{words} {flow(written[key])}"
@@ -213,7 +221,10 @@ def _declaration(one: Declaration) -> Document:
 
 
 def _texts(metadata: Iterable[Any]) -> dict[str, str]:
-    """Return the title and the description that metadata gives, for users."""
+    """Return the title and the description for users, from the metadata of a class or a member.
+
+    A text that the metadata does not contain is left out.
+    """
     found = {}
     for name, properties in metadata:
         if name in _TEXTS and isinstance(properties, frozenset):

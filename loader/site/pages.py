@@ -2,9 +2,9 @@
 
 """Make the HTML pages of a package from its documents and its relations.
 
-Jinja2 escapes all texts. A text of a package is never a link, except for an HTTP URL of its
-supplier, which opens without a referrer. Styles and scripts are in files of their own, so the
-content security policy of the pages forbids all others.
+Jinja2 escapes all texts. A text of a package never becomes a link, except for the HTTP URL of the
+supplier. This link opens without a referrer. Styles and scripts are in separate files, so the
+content security policy of the pages forbids styles and scripts inside a page.
 """
 
 import collections
@@ -36,9 +36,9 @@ _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What all pages say about the catalogue.
+    """The description of the catalogue that every page shows.
 
-    :param title: whose packages it shows, and where they come from.
+    :param title: whose packages the catalogue shows, and where they come from.
     :param rendered: the time of the rendering.
     """
 
@@ -48,18 +48,22 @@ class Site:
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A release with all that its pages show.
+    """A release with everything that its pages show.
 
+    :param document: the content of the archive; see ``documents``.
     :param listed: fields that do not come from the archive, as in ``sources.Entry``.
     :param download: how to get the archive, as in ``sources.Entry``.
-    :param links: base class, or class in a contract -> path of its page, from the root.
-    :param requirers: the packages of which any version requires the package, in any range.
-    :param users: the packages whose newest releases use the release, as in ``plans.users``.
-    :param affected: the packages that use packages which would break without the release.
-    :param plan: the versions that fit together with the release, as ``plans.make`` returns them.
-    :param inherited: class -> name, path and members of each of its base classes.
-    :param subclasses: class -> the names of its direct subclasses, and the paths of their pages.
-    :param schemas: class -> its JSON schema, as ``schemas.make`` returns it; empty without schemas.
+    :param links: each base class, and each class in a contract -> the path of the page about it.
+    :param dependents: the packages that require the package in a range with this release.
+    :param requirers: all packages with a version that requires the package, in any range.
+    :param users: the packages whose plans contain this release, as in ``plans.users``.
+    :param affected: the packages that would break indirectly without this release: their plans
+        contain a package with a requirement that only this release satisfies. Packages that have
+        such a requirement themselves are left out.
+    :param plan: the versions that are loaded together with the release, from ``plans.make``.
+    :param inherited: each class -> its base classes, each with name, path of the page, and members.
+    :param subclasses: each class -> its direct subclasses, each with name and path of the page.
+    :param schemas: each class -> its JSON schema, from ``schemas.make``; empty without schemas.
     """
 
     fqn: str
@@ -79,20 +83,20 @@ class Release:
 
     @property
     def path(self) -> str:
-        """The path of its page."""
+        """The path of the page about this release."""
         return paths.release(self.fqn, self.version)
 
     @property
     def sides(self) -> list[str]:
-        """The packages of which the plan has several versions."""
+        """The FQNs of the packages of which the plan contains several versions."""
         counted = collections.Counter(each["fqn"] for each in self.plan["chosen"])
         return [fqn for fqn, number in counted.items() if number > 1]
 
     @functools.cached_property
     def graph(self) -> Markup:
-        """The picture of the dependents and the plan.
+        """The picture of the packages that use this release, and of the plan.
 
-        It is drawn once, even for the newest release, which has two pages.
+        It is drawn only once, although two pages show the picture of the newest release.
         """
         return _graph(self, paths.to_root(self.path))
 
@@ -100,10 +104,10 @@ class Release:
 def render_package(
     site: Site, releases: Sequence[Release], newest: Release
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pages of a package: path -> HTML.
+    """Yield the pages of a package, each as path and HTML.
 
-    :param releases: its releases, the newest first.
-    :param newest: the release that a user gets without a wish for another one.
+    :param releases: the releases of the package, the newest first.
+    :param newest: the release that a user gets if the user requests no version.
     """
     context = {"site": site, "releases": releases, "newest": newest, "fqn": newest.fqn}
     yield _rendered("package.html", paths.package(newest.fqn), **context)
@@ -115,9 +119,10 @@ def render_package(
 def _of_release(
     release: Release, version: str, context: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pages of a release.
+    """Yield the pages of a release, each as path and HTML.
 
-    :param version: the version in the paths.
+    :param version: the version in the paths of the pages, which can also be ``paths.LATEST``.
+    :param context: the variables that all pages of the package have in common.
     """
     path = paths.release(release.fqn, version)
     own = {**context, "release": release, "document": release.document, "version": version}
@@ -142,10 +147,13 @@ def _of_release(
 def _settable(
     shown: Mapping[str, Any], inherited: Sequence[tuple[str, str, Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
-    """Return the properties that a user sets, of a class and of its base classes.
+    """Return the properties of a class that a user sets, inherited properties included.
 
-    The required properties come first. An inherited property has the name of its class, and the
-    path of the page about this class.
+    The required properties come first. For an inherited property, ``owner`` is the name of the base
+    class, and ``link`` is the path of the page about the base class.
+
+    :param shown: the class.
+    :param inherited: the base classes, each with name, path of the page, and members.
     """
     found = [{**one, "owner": "", "link": ""} for one in shown["properties"]]
     for owner, link, members in inherited:
@@ -156,7 +164,13 @@ def _settable(
 
 
 def _words(members: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the members that a user does not set, each with a word about it."""
+    """Return the members that a user does not set, each with a word that describes it.
+
+    The word for a property is its usage. The word for a method is ``action``; it is empty if the
+    method is not public.
+
+    :param members: the members, from ``relations.Inherited``.
+    """
     words = {key: one["usage"] if isinstance(one, Mapping) else one for key, one in members.items()}
     return {key: word for key, word in words.items() if word not in _SETTABLE}
 
@@ -166,22 +180,27 @@ def render_index(
     packages: Sequence[Mapping[str, Any]],
     unreadable: Sequence[tuple[str, Sequence[str]]],
 ) -> tuple[str, str]:
-    """Return the path and the HTML of the first page.
+    """Return the path and the HTML of the first page, which lists all packages.
 
-    :param packages: for each package its name, newest version, path and so on.
-    :param unreadable: the places and problems of packages without a page.
+    :param packages: the packages, each with name, newest version, path of the page, and more.
+    :param unreadable: the packages without a page, each with its place and its problems.
     """
     context = {"site": site, "packages": packages, "unreadable": unreadable}
     return _rendered("index.html", paths.INDEX, **context)
 
 
 def render_help(site: Site) -> tuple[str, str]:
-    """Return the path and the HTML of the page that explains the others."""
+    """Return the path and the HTML of the help page, which explains the other pages."""
     return _rendered("help.html", paths.HELP, site=site)
 
 
 def _graph(release: Release, root: str) -> Markup:
-    """Draw the plan for a release, and the packages that use the release and require it."""
+    """Draw the plan for a release, and the packages that require the release and use it.
+
+    A plan that is too large is not drawn.
+
+    :param root: the relative URL from the page to the directory of the site.
+    """
     own = f"{release.fqn} {release.version}"
     boxes: dict[str, Box] = {}
     lines: list[Line] = []
@@ -244,7 +263,10 @@ def _environment() -> jinja2.Environment:
 
 
 def _plain(value: Any) -> Any:
-    """Escape unprintable characters in a string, such as those that change its direction."""
+    """Escape unprintable characters in a string, such as characters that reverse the text.
+
+    Markup, and values that are not strings, are returned unchanged.
+    """
     if isinstance(value, str) and not isinstance(value, Markup):
         return escaped(value, "\n")
     return value

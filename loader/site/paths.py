@@ -22,10 +22,10 @@ LATEST = "latest"
 
 
 def part(name: str) -> str:
-    """Return the part of a path for the name of a package or a class, or for a version.
+    """Convert the name of a package or a class, or a version, to a part of a path.
 
-    :raises ValueError: if this is not a valid name or version: it has another character, such as a
-        slash, or begins or ends with a dot.
+    :raises ValueError: if the name is empty, begins or ends with a dot, or contains a character
+        that names and versions do not have, such as a slash.
     """
     if name.strip(".") != name or not name:
         raise ValueError(f"{name!r} cannot be a path")
@@ -41,7 +41,7 @@ def part(name: str) -> str:
 
 
 def name(path: str) -> str:
-    """Return the name for which ``part`` has returned a path."""
+    """Convert a part of a path back to the name or version from which ``part`` has made it."""
     joined = path.replace(_SPLIT, "").replace(_PLUS, "+")
     return re.sub("~([a-z])", lambda found: found[1].upper(), joined)
 
@@ -62,7 +62,12 @@ def class_page(fqn: str, version: str, class_name: str) -> str:
 
 
 def to_root(path: str) -> str:
-    """Return the relative URL from a page to the directory of the site; empty or with a slash."""
+    """Return the relative URL from a page to the directory of the site.
+
+    The URL is empty or ends in a slash.
+
+    :param path: the path of the page.
+    """
     return "../" * path.count("/")
 
 

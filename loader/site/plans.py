@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The versions that fit together: the plan for each release, by the rule of services and engines.
+"""Plan which versions are loaded together with each release, by the rules of ``resolver``.
 
-A plan is made from the releases of the catalogue alone. An engine plans with pins, and with all
-objects of an environment, so its answer can differ.
+A plan contains only releases of the catalogue. An engine may choose other versions, since it also
+has pinned versions, and plans for all objects of an environment.
 """
 
 import collections
@@ -23,10 +23,12 @@ _SECONDS = 2.0
 
 
 class Releases(Catalog):
-    """The releases of a catalogue of pages, for plans.
+    """The releases that the pages show, as a catalogue that the resolver can read.
+
+    Releases that could not be read are left out.
 
     :param packages: FQN -> version -> summary.
-    :param yanked: FQN -> version -> why the release was yanked.
+    :param yanked: FQN -> version -> why the release was yanked; empty if it is not yanked.
     """
 
     def __init__(
@@ -45,20 +47,28 @@ class Releases(Catalog):
         }
 
     def releases(self, fqn: str) -> Iterable[Release]:
-        """Return all releases of a package, the newest first."""
+        """Return all readable releases of a package, the newest first."""
         return self._releases.get(fqn, ())
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        """Return no releases, since a plan for packages looks for no class."""
+        """Return nothing, since these plans do not look up classes."""
         return ()
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Refuse: plans need no archives."""
+        """Raise an error, since plans need no archives.
+
+        :raises CatalogError: always.
+        """
         raise errors.CatalogError(f"{release} is not fetched from pages")
 
 
 def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
-    """Return the plan for a release as JSON: the chosen versions, what is missing, or a problem."""
+    """Plan the requirements of a release, and return the plan as JSON.
+
+    :returns: a mapping with the other releases of the plan as ``chosen``, and the unsatisfied
+        requirements as ``missing``. If planning exceeds a limit, these are empty, and ``problem``
+        is the message; otherwise ``problem`` is empty.
+    """
     query = Query(((fqn, VersionSpec.exactly(parse_version(version))),), why=True)
     try:
         found = resolution.resolve([catalog], query, _SECONDS)
@@ -84,11 +94,13 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
 
 
 def users(catalog: Releases, newest: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
-    """Return which packages use which releases, by the plans for their newest releases.
+    """Return the users of each release: the packages whose plans contain the release.
+
+    A package can use a release directly, or because a package that it requires needs the release.
+    Only the plan for the newest release of each package counts.
 
     :param newest: FQN -> the newest version of the package.
-    :returns: FQN and version of a release -> the sorted FQNs of the packages that use it, directly
-        or through others.
+    :returns: FQN and version of a release -> the sorted FQNs of its users.
     """
     found = collections.defaultdict[tuple[str, str], list[str]](list)
     for fqn in sorted(newest):
@@ -98,7 +110,10 @@ def users(catalog: Releases, newest: Mapping[str, str]) -> dict[tuple[str, str],
 
 
 def _ranges(demands: Iterable[Demand]) -> Iterator[list[str]]:
-    """Yield the FQN and the version of each requiring release, and its range."""
+    """Yield for each demand the FQN and the version of the requiring release, and the range.
+
+    A demand of the query itself is left out.
+    """
     for each in demands:
         if each.requirer is not None:
             yield [each.requirer.fqn, str(each.requirer.version), each.spec.text]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Show the pages of packages that their author is writing, on this host alone.
+"""Show an author the pages of unfinished packages, with a web server for this host only.
 
-The directories are searched for changes every second. After a change, the pages are rendered again,
-with what ``package check`` finds in each package.
+The directories of the packages are searched for changes every second. After a change, the pages are
+rendered again. They also show what ``package check`` finds in each package.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ _SECONDS = 1.0
 
 
 class Drafts(sources.Local):
-    """The packages below directories, with the findings of a check in each entry.
+    """The packages in directories, each with the findings of ``package check``.
 
-    :param places: the directories.
+    :param places: the directories, which are searched recursively.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Drafts(sources.Local):
         self._checked: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def entries(self) -> Iterator[Entry | Unreadable]:
-        """Yield all packages; one that has not changed is not checked again."""
+        """Yield all packages. A package is checked again only if it has changed."""
         checked = {}
         for entry in super().entries():
             if isinstance(entry, Entry):
@@ -55,13 +55,14 @@ def serve(
     report: Callable[[str, rendering.Report], None],
     stop: threading.Event | None = None,
 ) -> None:
-    """Show packages until the process is interrupted.
+    """Serve the pages of packages until the process is interrupted.
 
     :param places: the directories with the packages.
-    :param port: the port on loopback; 0 takes any free port.
-    :param report: a function that is called after each rendering, with the URL of the first page.
-    :param stop: an event that ends the function as well.
-    :raises LoaderError: if the port is not free.
+    :param port: the port on the loopback interface; 0 for any free port.
+    :param report: a function that is called after each rendering, with the URL of the first page
+        and the result of the rendering.
+    :param stop: an event that also ends this function when it is set.
+    :raises LoaderError: if the port cannot be used.
     :raises OSError: if a directory cannot be read.
     """
     stop = stop or threading.Event()
@@ -118,7 +119,10 @@ def _server(folder: pathlib.Path, port: int) -> Iterator[http.server.ThreadingHT
 
 
 def _check(place: str) -> list[dict[str, Any]]:
-    """Return the findings in a package, as JSON."""
+    """Check a package, and return the findings as JSON.
+
+    :param place: the path of the package.
+    """
     return [
         {
             "level": str(each.level),
@@ -132,7 +136,10 @@ def _check(place: str) -> list[dict[str, Any]]:
 
 
 def _stamp(places: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return what changes if a file below the directories changes."""
+    """Return the path, the time of the last change and the size of each file in directories.
+
+    If a file changes, so does the result. Hidden directories are skipped.
+    """
     found = []
     for place in places:
         for folder, folders, names in os.walk(place):

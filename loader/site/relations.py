@@ -2,7 +2,7 @@
 
 """Find which packages of a catalogue require each other, and which classes extend each other.
 
-Subclasses are those in the newest release of each package.
+Subclasses are searched only in the newest release of each package.
 """
 
 import collections
@@ -17,11 +17,12 @@ Summary = dict[str, Any]
 
 
 class Dependent(NamedTuple):
-    """A package that requires another one.
+    """A package that requires another package in a range that contains a given version.
 
-    :ivar versions: its versions that do so, the newest first.
-    :ivar range: the range in the newest of these versions.
-    :ivar others: the other versions of the required package in this range, the newest first.
+    :ivar versions: the requiring versions, the newest first.
+    :ivar range: the range that the newest of these versions requires.
+    :ivar others: the other versions of the required package that are in this range, the newest
+        first.
     """
 
     fqn: str
@@ -31,7 +32,11 @@ class Dependent(NamedTuple):
 
 
 class Subclass(NamedTuple):
-    """A class that extends a class, in the newest release of its package."""
+    """A class in the newest release of a package, which extends another class directly.
+
+    :ivar name: the name of the subclass.
+    :ivar fqn: the package of the subclass.
+    """
 
     name: str
     fqn: str
@@ -40,8 +45,10 @@ class Subclass(NamedTuple):
 class Inherited(NamedTuple):
     """The members that a class inherits from one of its base classes.
 
-    :ivar fqn: the package of the base class, in the version ``version``.
-    :ivar members: the members, as in a summary.
+    :ivar name: the name of the base class.
+    :ivar fqn: the package of the base class.
+    :ivar version: the version of this package.
+    :ivar members: the members, as ``_members`` returns them.
     """
 
     name: str
@@ -51,10 +58,10 @@ class Inherited(NamedTuple):
 
 
 class Relations:
-    """The relations between releases.
+    """The requirements and the inheritance between the releases of a catalogue.
 
     :param packages: FQN -> version -> summary.
-    :param newest: FQN -> the version that a user gets without a wish for another one.
+    :param newest: FQN -> the version that a user gets if the user requests no version.
     """
 
     def __init__(
@@ -77,11 +84,11 @@ class Relations:
                     self._extending[base].add(Subclass(class_name, fqn))
 
     def newest(self, fqn: str) -> str | None:
-        """Return the newest version of a package; None if the catalogue does not have it."""
+        """Return the newest version of a package; None if the package is not in the catalogue."""
         return self._newest.get(fqn)
 
     def dependents(self, fqn: str, version: str) -> Iterator[Dependent]:
-        """Yield the packages that require a package in a range that contains a version."""
+        """Yield the packages that require a package in a range with the given version."""
         required = parse_version(version)
         for requirer in self._requirers.get(fqn, ()):
             found = {
@@ -97,17 +104,19 @@ class Relations:
                 yield Dependent(requirer, [*found], spec.text, others)
 
     def requirers(self, fqn: str) -> Sequence[str]:
-        """Return the packages of which any version requires a package, in any range."""
+        """Return all packages with a version that requires the package ``fqn``, in any range."""
         return self._requirers.get(fqn, ())
 
     def owner(self, summary: Summary, fqn: str, class_name: str) -> tuple[str, str] | None:
-        """Return the package and the version that define a class for a release.
+        """Return which release defines a class that another release extends or uses.
 
-        This is the release itself, or else the newest release with the class in a required range.
+        If the release does not define the class itself, its required packages are searched. The
+        newest release that is in the required range and defines the class is returned.
 
-        :param summary: the summary of the release.
-        :param fqn: the package of the release.
-        :returns: None if no release of the catalogue has the class.
+        :param summary: the summary of the release that uses the class.
+        :param fqn: the package of this release.
+        :param class_name: the name of the class.
+        :returns: FQN and version; None if no searched release defines the class.
         """
         if class_name in summary["classes"]:
             return fqn, summary["version"]
@@ -120,9 +129,10 @@ class Relations:
         return None
 
     def inherited(self, summary: Summary, fqn: str, class_name: str) -> Iterator[Inherited]:
-        """Yield the members that a class inherits, those of the nearest base classes first.
+        """Yield the base classes of a class, the nearest first, with the inherited members.
 
-        Members that a nearer class has as well are left out.
+        A member is left out if the class itself, or a nearer base class, has a member of the same
+        name. Base classes that are not in the catalogue are left out.
 
         :param summary: the summary of the release that defines the class.
         :param fqn: the package of this release.
@@ -151,14 +161,15 @@ class Relations:
 
 
 def newest_first(versions: Iterable[str]) -> tuple[Version, ...]:
-    """Return versions, the newest first."""
+    """Parse and sort versions, the newest first."""
     return resolver.newest_first(map(parse_version, versions))
 
 
 def of_document(version: str, document: Mapping[str, Any]) -> Summary:
-    """Return what the pages of other releases show of a release.
+    """Return the summary of a release: what the pages of other releases need to know about it.
 
-    :param document: a document of ``documents``.
+    :param version: the version of the release.
+    :param document: the document of the release, from ``documents.read``.
     """
     classes = document.get("classes", ())
     used = {base for each in classes for base in each["bases"]}
@@ -174,9 +185,11 @@ def of_document(version: str, document: Mapping[str, Any]) -> Summary:
 
 
 def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the members of a class, with what the pages of its subclasses show of them.
+    """Yield the members of a class as the pages of its subclasses show them.
 
-    This is a property's declaration without its texts, or a word about a method.
+    :param each: the class, from a document.
+    :returns: pairs: ``property NAME`` and the declaration without title and description, or
+        ``method NAME`` and ``action``; for a method that is not public, the word is empty.
     """
     for one in each["properties"]:
         keys = ("name", "usage", "contract", "classes", "default", "required")

@@ -2,9 +2,10 @@
 
 """Write a catalogue of pages into a directory.
 
-A rendering writes a new directory beside the old one, and exchanges both at the end. So the old
-pages stay as they are if it fails. Files that would be the same are hard links to the old ones: the
-document of a package whose archives have not changed, and its pages if nothing on them has changed.
+A rendering writes a new directory beside the old directory, and exchanges both at the end. So the
+old pages stay as they are if the rendering fails. Unchanged files are not written again, but are
+hard links to the old files. The documents of a package are unchanged if none of its archives has
+changed. The pages of a package are unchanged if nothing that they show has changed.
 """
 
 import concurrent.futures
@@ -68,21 +69,21 @@ _LISTED = {
 
 
 class ForeignFiles(errors.LoaderError):
-    """The target has files that are not from a catalogue, so it is not replaced."""
+    """The target directory has files that are not from a catalogue, so it is not replaced."""
 
 
 class BusyTarget(errors.LoaderError):
-    """Another process is rendering into the target."""
+    """Another process is rendering into the target directory."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
     """The result of a rendering.
 
-    :param packages: how many packages the catalogue has.
-    :param releases: how many releases it has.
-    :param read: how many archives were read.
-    :param written: how many packages have new pages.
+    :param packages: the number of packages in the catalogue.
+    :param releases: the number of releases in the catalogue.
+    :param read: the number of archives that were read.
+    :param written: the number of packages whose pages were written again.
     :param unreadable: the packages and releases that cannot be read, with the reasons.
     """
 
@@ -102,16 +103,19 @@ def render(
 ) -> Report:
     """Render a catalogue into a directory, which is made if it is missing.
 
+    :param source: the source of the packages.
+    :param target: the path of the directory.
     :param names: the names of the packages to show, in which ``*`` stands for any characters; by
-        default all.
-    :param progress: a function that is called with a verb for the step, the number of packages that
-        are done, and the number of all.
-    :param with_schemas: whether the pages of classes have their JSON schemas. Their contracts then
-        run, in child processes.
-    :raises NoEngine: if there shall be schemas, and Murano's engine is not installed.
-    :raises ForeignFiles: if the directory has other files.
+        default, all packages are shown.
+    :param progress: a function that reports progress. It takes the verb of the step (``read`` or
+        ``write``), the number of finished packages, and the number of all packages.
+    :param with_schemas: whether the pages of classes show JSON schemas. The contracts of the
+        classes then run in child processes.
+    :returns: the numbers of packages and releases, and what could not be read.
+    :raises NoEngine: if ``with_schemas`` is true, and Murano's engine is not installed.
+    :raises ForeignFiles: if the directory has files that are not from a catalogue.
     :raises BusyTarget: if another process is rendering into the directory.
-    :raises NotFound: if no package has one of the names.
+    :raises NotFound: if one of the names does not match any package.
     :raises CatalogError: if the source cannot be read.
     :raises OSError: if a file cannot be written.
     """
@@ -132,11 +136,11 @@ def render(
 
 @dataclasses.dataclass(frozen=True)
 class _State:
-    """What is kept from one rendering to the next.
+    """The data that a rendering stores for the next rendering.
 
-    :param stamps: FQN -> version -> the stamp of the release.
-    :param summaries: FQN -> version -> what other pages show of the release.
-    :param prints: FQN -> a digest of all that the pages of the package show.
+    :param stamps: FQN -> version -> the stamp of the release; see ``sources.Entry``.
+    :param summaries: FQN -> version -> the summary of the release; see ``relations``.
+    :param prints: FQN -> a digest of everything that the pages of the package show.
     :param code: a digest of the code and the templates that make the pages.
     """
 
@@ -147,9 +151,13 @@ class _State:
 
     @classmethod
     def of(cls, target: pathlib.Path) -> "_State":
-        """Read the state of a directory.
+        """Read the state that the last rendering has stored in a directory.
 
-        :raises ForeignFiles: if it has files, and is not a catalogue.
+        :param target: the path of the directory.
+        :returns: the state. It is empty if the directory is missing or empty, if the stored state
+            is damaged, or if the code of the pages has changed.
+        :raises ForeignFiles: if the directory has files that are not from a catalogue, or if the
+            path is not a directory.
         """
         if not os.path.lexists(target):
             return cls()
@@ -173,7 +181,7 @@ class _State:
 
 
 class _Rendering:
-    """Renders a catalogue once; the old files of unchanged packages are used again."""
+    """One rendering of a catalogue, which uses the old files of unchanged packages again."""
 
     def __init__(
         self,
@@ -195,7 +203,11 @@ class _Rendering:
         self._read = 0
 
     def run(self, names: Sequence[str]) -> Report:
-        """Write all files."""
+        """Write all files of the catalogue.
+
+        :param names: as in ``render``.
+        :raises NotFound: if one of the names does not match any package.
+        """
         unreadable: list[tuple[str, Sequence[str]]] = []
         releases: dict[str, dict[str, Entry]] = {}
         for entry in self._source.entries():
@@ -234,9 +246,13 @@ class _Rendering:
     def _documents(
         self, releases: Mapping[str, Mapping[str, Entry]], workers: concurrent.futures.Executor
     ) -> Iterator[tuple[str, dict[str, Summary]]]:
-        """Yield the summaries of all packages: FQN, and version -> summary.
+        """Write the documents of all packages, and yield the summaries.
 
-        The archives of a package are read only if one of its stamps has changed.
+        The archives of a package are read only if one of its releases has changed. Otherwise, the
+        old documents are used again.
+
+        :param releases: FQN -> version -> release.
+        :returns: pairs: the FQN of a package, and a mapping of its versions to summaries.
         """
 
         def read(fqn: str) -> concurrent.futures.Future[dict[str, Summary]]:
@@ -262,7 +278,10 @@ class _Rendering:
         yield from self._each("read", releases, read)
 
     def _files(self, fqn: str) -> Iterator[pathlib.Path]:
-        """Yield the files of a package that are not pages, as paths in the old directory."""
+        """Yield the old files of a package that are not pages: its documents, words and logos.
+
+        The paths are relative to the directory of the catalogue.
+        """
         folder = self._old / _folder(fqn)
         for file in (folder / _DATA, folder / _WORDS, *folder.glob("*/logo.*")):
             yield file.relative_to(self._old)
@@ -274,9 +293,14 @@ class _Rendering:
         newest: Mapping[str, str],
         workers: concurrent.futures.Executor,
     ) -> Iterator[tuple[str, str]]:
-        """Yield for all packages the FQN, and the digest of what its pages show.
+        """Write the pages of all packages, and yield the FQN and a digest for each package.
 
-        The pages of a package are written only if this digest has changed.
+        The digest covers everything that the pages of the package show. If the digest has not
+        changed, the old pages are used again.
+
+        :param releases: FQN -> version -> release.
+        :param summaries: FQN -> version -> summary.
+        :param newest: FQN -> the version that a user gets if the user requests no version.
         """
         yanked = {
             fqn: {version: entry.listed.get("yanked", "") for version, entry in entries.items()}
@@ -314,16 +338,22 @@ class _Rendering:
         shown: Iterable[Mapping[str, Any]],
         releases: Mapping[str, Mapping[str, Entry]],
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """Yield for each version of a package the releases from which its schemas are made.
+        """Yield each version of a package, with the releases that its JSON schemas need.
 
-        These are the release itself, and the releases that fit together with it.
+        These are the release itself, and all other releases in its plan. Nothing is yielded if the
+        pages show no schemas.
+
+        :param shown: the content of the pages of each version, with the plan.
         """
         for each in shown if self._with_schemas else ():
             chosen = [releases[one["fqn"]][one["version"]] for one in each["plan"]["chosen"]]
             yield each["version"], [releases[fqn][each["version"]], *chosen]
 
     def _place(self, entry: Entry) -> pathlib.Path:
-        """Return the path of a package, which stays on this host until the rendering ends."""
+        """Return the path of a package, which stays valid until the rendering ends.
+
+        Call this only with a source of the class ``sources.Kept``.
+        """
         with self._source.fetched(entry) as path:
             return path
 
@@ -333,7 +363,13 @@ class _Rendering:
         releases: Mapping[str, Any],
         start: Callable[[str], "concurrent.futures.Future[Any]"],
     ) -> Iterator[tuple[str, Any]]:
-        """Call a function for each package, for a few at a time; yield the FQNs and the results."""
+        """Start a task for each package, a few tasks at a time, and yield FQNs and results.
+
+        :param step: the verb of the step, for the report of the progress.
+        :param releases: a mapping whose keys are the FQNs of the packages.
+        :param start: a function that takes an FQN, starts the task, and returns its future.
+        :returns: the FQN and the result of each task, in the order in which the tasks end.
+        """
         waiting: dict[concurrent.futures.Future[Any], str] = {}
         fqns, done = iter(releases), 0
         while True:
@@ -354,7 +390,10 @@ class _Rendering:
         releases: Mapping[str, Mapping[str, Entry]],
         unreadable: Sequence[tuple[str, Sequence[str]]],
     ) -> None:
-        """Write the first page, the search and the style sheet."""
+        """Write the files that belong to no package.
+
+        These are the first page, the help page, the index of the search, and the static files.
+        """
         listed, indexes = [], []
         for fqn in sorted(releases):
             words = json.loads((self._new / _folder(fqn) / _WORDS).read_bytes())
@@ -370,9 +409,10 @@ class _Rendering:
 
 
 def _newest(entries: Mapping[str, Entry], summaries: Mapping[str, Summary]) -> str:
-    """Return the version of a package that a user gets without a wish for another one.
+    """Return the version of a package that a user gets if the user requests no version.
 
-    Pre-releases and yanked releases are only taken if there are no others.
+    It is the newest version. But a pre-release or a yanked release is returned only if there is no
+    other readable release, and an unreadable release only if there is no readable release.
     """
 
     def rank(version: Version) -> int:
@@ -392,9 +432,12 @@ def _related(
     found: Relations,
     users: Mapping[tuple[str, str], Sequence[str]],
 ) -> dict[str, Any]:
-    """Return what the pages of a release show beside its document, as JSON.
+    """Return what the pages of a release show besides its document and its plan, as JSON.
 
-    :param users: a release -> the packages that use it, as in ``plans.users``.
+    :param entries: version -> release, for all releases of the package.
+    :param summaries: version -> summary, for all releases of the package.
+    :param found: the relations between all packages.
+    :param users: the users of each release, from ``plans.users``.
     """
     summary, entry = summaries[version], entries[version]
     dependents = [*found.dependents(fqn, version)]
@@ -438,7 +481,12 @@ def _related(
 
 
 def _read_package(folder: pathlib.Path, places: Mapping[str, pathlib.Path]) -> dict[str, Summary]:
-    """Read the archives of a package, and write their documents into a directory."""
+    """Read all archives of a package, and write their documents into a directory.
+
+    :param folder: the directory of the package in the new catalogue.
+    :param places: version -> path of the archive or the directory.
+    :returns: version -> summary.
+    """
     found: dict[str, Document] = {}
     older: Interface | None = None
     for version in reversed(relations.newest_first(places)):
@@ -462,11 +510,14 @@ def _write_package(
     newest_version: str,
     digest: str,
 ) -> str:
-    """Write the pages of a package.
+    """Write the pages of a package, and its words for the search.
 
-    :param places: version -> the paths of the releases from which its schemas are made; empty if
-        the pages have no schemas.
-    :returns: the digest of what they show.
+    :param new: the new directory of the catalogue.
+    :param shown: the content of the pages of each release, besides the documents.
+    :param places: version -> the paths of the releases that the JSON schemas of this version need;
+        empty if the pages show no schemas.
+    :param digest: a digest of everything that the pages show.
+    :returns: the same digest.
     """
     folder = new / _folder(fqn)
     found = json.loads((folder / _DATA).read_bytes())
@@ -524,9 +575,10 @@ def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:
 
 
 def _link(old: pathlib.Path, new: pathlib.Path) -> None:
-    """Link a file, or copy it if the file system has no links; a missing file is skipped.
+    """Make a hard link to a file, or a copy if the file system does not support hard links.
 
-    An existing new file is replaced. It may be a link to the file of an earlier rendering.
+    If the file ``new`` exists, it is replaced: it may be a link to a file of an earlier rendering.
+    If the file ``old`` is missing, nothing is done.
     """
     if not old.exists():
         return
@@ -540,9 +592,12 @@ def _link(old: pathlib.Path, new: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def _beside(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Make a directory beside the target, and remove it after the block.
+    """Make a new directory beside the target, and remove it when the ``with`` statement ends.
 
-    Directories of renderings that were killed are removed as well.
+    This also removes the directories that killed renderings have left beside the target. After
+    ``_exchange``, the removed directory contains the old pages.
+
+    :raises BusyTarget: if another process is rendering into the target.
     """
     # The name may be as long as names can be.
     parent, prefix = target.parent, f".{target.name[:32]}."
@@ -561,9 +616,11 @@ def _beside(target: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _abandoned(folder: pathlib.Path, target: pathlib.Path) -> Iterator[None]:
-    """Lock the directory of a rendering that was killed.
+    """Lock the directory that another rendering has left beside the target.
 
-    :raises BusyTarget: if the rendering goes on.
+    :param folder: the directory.
+    :param target: the target of the rendering, for the message.
+    :raises BusyTarget: if the other rendering is still running.
     """
     try:
         with _locked(folder, fcntl.LOCK_NB):
@@ -576,9 +633,10 @@ def _abandoned(folder: pathlib.Path, target: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(folder: pathlib.Path, flag: int = 0) -> Iterator[None]:
-    """Lock a directory for one process.
+    """Lock a directory until the ``with`` statement ends, so that no other process can lock it.
 
-    :param flag: ``fcntl.LOCK_NB`` to raise BlockingIOError instead of waiting.
+    :param flag: by default, wait for the lock; with ``fcntl.LOCK_NB``, do not wait.
+    :raises BlockingIOError: if another process has the lock, and ``flag`` forbids to wait.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -589,7 +647,10 @@ def _locked(folder: pathlib.Path, flag: int = 0) -> Iterator[None]:
 
 
 def _exchange(new: pathlib.Path, target: pathlib.Path) -> None:
-    """Put the new directory in the place of the old one, which gets the name of the new one."""
+    """Exchange the names of two directories, so that ``target`` contains the new pages.
+
+    If ``target`` does not exist, the directory ``new`` is only renamed.
+    """
     if not target.exists():
         new.rename(target)
         return
@@ -634,9 +695,10 @@ def _count() -> int:
 
 
 def _workers(packages: int) -> concurrent.futures.Executor:
-    """Return an executor for the work on packages: processes, or this process for a few packages.
+    """Return an executor for the work on packages.
 
-    The start of two processes takes one and a half seconds. Ten packages take less in this process.
+    It uses other processes if there are more than ``_FEW`` packages, and otherwise this process:
+    the start of two processes takes one and a half seconds, and ten packages take less time.
     """
     if packages <= _FEW:
         return _Here()
@@ -646,10 +708,10 @@ def _workers(packages: int) -> concurrent.futures.Executor:
 
 
 class _Here(concurrent.futures.Executor):
-    """Runs functions in this process, one after the other."""
+    """An executor that runs functions in this process, one after the other."""
 
     def submit(
         self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> "concurrent.futures.Future[Any]":
-        """Run a function, and return a future that has its result."""
+        """Run a function, and return a finished future with the result of the function."""
         return _done(function(*args, **kwargs))

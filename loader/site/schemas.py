@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let a child process make the JSON schemas of a release's classes.
+"""Make the JSON schemas of a release's classes in a child process.
 
-The contracts of classes are code of the package. So the child has limits, no environment variables
-and no token, and its answer is checked before it gets onto a page. ``loader.engine.class_schemas``
-is what runs in the child; it needs the extra ``engine``.
+The contracts of classes are code of the package. So the child process has limits, but no
+environment variables and no token. Its answer is checked before a page shows it. The child runs
+``loader.engine.class_schemas``, which needs the extra ``engine`` of this distribution.
 """
 
 import importlib.util
@@ -27,13 +27,13 @@ _MAX_TEXT = 500
 
 
 class NoEngine(errors.LoaderError):
-    """Murano's engine, which translates contracts, is not installed."""
+    """Murano's engine is not installed, so contracts cannot be converted to JSON schemas."""
 
 
 def check_installed() -> None:
     """Check that Murano's engine is installed.
 
-    :raises NoEngine: if it is not.
+    :raises NoEngine: if the engine is not installed.
     """
     if importlib.util.find_spec("murano") is None:
         raise NoEngine(
@@ -47,10 +47,12 @@ def make(
 ) -> dict[str, dict[str, Any]]:
     """Return the JSON schemas of the classes of a release.
 
-    :param packages: the paths of the release, and of the releases that fit together with it.
-    :param classes: the names of its classes.
-    :returns: class -> ``{"schema": SCHEMA}``, where SCHEMA is JSON as text, or
-        ``{"problem": TEXT}``.
+    :param fqn: the package of the release.
+    :param version: the version of the release.
+    :param packages: the paths of the release, and of the other releases in its plan.
+    :param classes: the names of the classes.
+    :returns: class -> ``{"schema": SCHEMA}``, where SCHEMA is a JSON string. If the schema cannot
+        be made: class -> ``{"problem": TEXT}``.
     """
     names = [*classes]
     try:
@@ -70,7 +72,13 @@ def make(
 
 
 def _checked(answer: Any, name: str) -> dict[str, str]:
-    """Return the child's answer for a class. The child may have been taken over by the package."""
+    """Return the child's answer for a class, or a problem if the answer has an unexpected form.
+
+    The answer is not trusted, since a hostile package may have taken control of the child.
+
+    :param answer: the whole answer of the child.
+    :param name: the name of the class.
+    """
     found = answer.get(name) if isinstance(answer, Mapping) else None
     if isinstance(found, Mapping):
         if isinstance(found.get("schema"), dict):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make the index of the search, in parts that a browser loads when it needs them.
+"""Make the index of the search, in several files, of which a browser loads only some.
 
-A page that was opened from a file cannot fetch other files, but it can load scripts. So each part
-is a script that calls ``catalogue.add`` (``static/search.js``). A part has all words that begin
-with one character.
+All words that begin with the same character are in one file. A page that was opened from a disk
+cannot fetch other files, but it can load scripts. So each file of the index is a script, which
+calls ``catalogue.add`` (see ``static/search.js``).
 """
 
 import collections
@@ -26,11 +26,11 @@ _MAX_WORDS = 2000
 
 
 class Found(NamedTuple):
-    """Something that a search can find.
+    """A package, class or property that a search can find.
 
     :ivar kind: ``package``, ``class`` or ``property``.
-    :ivar text: what the browser shows.
-    :ivar path: the path of its page, with an anchor.
+    :ivar text: the text that the browser shows in the list of results.
+    :ivar path: the path of the page; for a property, with an anchor.
     """
 
     kind: str
@@ -39,7 +39,12 @@ class Found(NamedTuple):
 
 
 def index(fqn: str, document: Document, listed: Mapping[str, Any]) -> dict[str, list[Found]]:
-    """Return what a search can find in the newest release of a package: word -> what it finds."""
+    """Return the index of a package: word -> the results of a search for this word.
+
+    :param fqn: the FQN of the package.
+    :param document: the document of the newest release.
+    :param listed: the fields of this release that do not come from the archive.
+    """
     # A dict keeps the order, and finds a repeated entry among many at once.
     found: dict[str, dict[Found, None]] = {}
     for text, entry in _entries(fqn, document, listed):
@@ -50,16 +55,19 @@ def index(fqn: str, document: Document, listed: Mapping[str, Any]) -> dict[str, 
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text as a search compares them: in lower case, without repetitions."""
+    """Split a text into the words that a search compares, in lower case and without duplicates.
+
+    A name such as ``WebServer`` gives the words ``webserver``, ``web`` and ``server``.
+    """
     parts = [part for word in _WORD.findall(text) for part in (word, *_HUMP.split(word))]
     # As in ``search.js``; ``casefold`` has no counterpart in JavaScript.
     return [*dict.fromkeys(part.lower() for part in parts)]
 
 
 def scripts(indexes: Iterable[Mapping[str, Sequence[Sequence[str]]]]) -> Iterator[tuple[str, str]]:
-    """Yield the parts of the index: path -> script.
+    """Yield the files of the index, each as path and content.
 
-    :param indexes: the indexes of all packages.
+    :param indexes: the index of each package, from ``index``.
     """
     by_part = collections.defaultdict[str, dict[str, list[Sequence[str]]]](dict)
     for each in indexes:
@@ -71,7 +79,10 @@ def scripts(indexes: Iterable[Mapping[str, Sequence[Sequence[str]]]]) -> Iterato
 
 
 def part(word: str) -> str:
-    """Return the part of the index that has a word: its first character as a number."""
+    """Return the name of the file that contains a word, without directory and suffix.
+
+    It is the code of the first character of the word, in hexadecimal.
+    """
     return f"{ord(word[0]):x}"
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the releases for a catalogue of pages, and fetch their archives.
+"""Find the releases that a catalogue of pages shows, and fetch their archives.
 
-A source is a directory, a bundle, or a service of a cloud. From a service, only those packages come
-that the caller's project can use.
+A source of releases is a directory, a bundle, or the package service of a cloud. A service supplies
+only the packages that the caller's project can use.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ from loader.publishing import bundles, exports
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A release to show.
+    """A release that the pages show.
 
-    :param stamp: a string that changes if a file of the release changes.
-    :param place: the path of its archive or directory; for a package in a service, its id.
-    :param download: how to get the archive, for the page: a file name or a command; empty if the
-        package is a directory.
-    :param listed: fields that do not come from the archive, such as ``owner``; empty if the package
-        is in no service.
+    :param stamp: a digest of the files; it changes if a file of the release changes.
+    :param place: the path of the archive or the directory; for a package in a service, the id.
+    :param download: how a reader of the page gets the archive: a file name or a command; empty if
+        the package is a directory.
+    :param listed: fields that do not come from the archive. A service supplies fields such as
+        ``owner``, and a preview supplies ``findings``.
     """
 
     fqn: str
@@ -45,10 +45,10 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Unreadable:
-    """A package without a readable name or version.
+    """A package that has no page, since its name, its version or its files cannot be read.
 
-    :param place: its path.
-    :param problems: what is wrong with it, as messages.
+    :param place: the path of the package.
+    :param problems: messages that say what is wrong with the package.
     """
 
     place: str
@@ -56,11 +56,11 @@ class Unreadable:
 
 
 class Source(Protocol):
-    """Where releases come from."""
+    """A source of the releases that the pages show."""
 
     @property
     def title(self) -> str:
-        """Whose packages are shown, and where they come from, for the pages."""
+        """A text for the pages: whose packages they show, and where the packages come from."""
 
     def entries(self) -> Iterator[Entry | Unreadable]:
         """Yield all releases.
@@ -70,25 +70,27 @@ class Source(Protocol):
         """
 
     def fetched(self, entry: Entry) -> contextlib.AbstractContextManager[pathlib.Path]:
-        """Return a context with the path of a release's archive or directory.
+        """Return a context manager that yields the path of a release's archive or directory.
+
+        The path is valid until the ``with`` statement ends.
 
         :raises LoaderError: if the archive cannot be fetched.
         """
 
 
 class Local:
-    """The packages below directories and in bundles of this host."""
+    """The packages in directories and bundles on this host."""
 
     def __init__(self, places: Sequence[str]) -> None:
         self._places = places
 
     @property
     def title(self) -> str:
-        """Where the packages come from, for the pages."""
+        """A text for the pages: where the packages come from."""
         return f"the packages in {', '.join(self._places)}"
 
     def entries(self) -> Iterator[Entry | Unreadable]:
-        """Yield all packages; a release that is in several places is repeated."""
+        """Yield all packages. A release is repeated if it is in several directories or bundles."""
         for place in self._places:
             if bundles.is_bundle(place):
                 yield from _of_bundle(place)
@@ -100,15 +102,16 @@ class Local:
 
     @contextlib.contextmanager
     def fetched(self, entry: Entry) -> Iterator[pathlib.Path]:
-        """Yield the path of the package, which is on this host."""
+        """Yield the path of a package. Nothing is downloaded, since the package is on this host."""
         yield pathlib.Path(entry.place)
 
 
 class Service:
     """The packages of a service that a project can use.
 
-    :param project: the id of the project.
-    :param title: who sees what, for the pages.
+    :param repository: the service.
+    :param project: the id of the project; None for public packages only.
+    :param title: a text for the pages: whose packages they show, and where these come from.
     """
 
     def __init__(self, repository: Repository, project: str | None, title: str) -> None:
@@ -143,7 +146,7 @@ class Service:
 
     @contextlib.contextmanager
     def fetched(self, entry: Entry) -> Iterator[pathlib.Path]:
-        """Download the archive into a temporary file, and yield its path."""
+        """Download an archive into a temporary file, and yield the path of the file."""
         # The file is closed, since a package can have more versions than a process can open files.
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "package.zip")
@@ -155,10 +158,10 @@ class Service:
 
 
 class Kept:
-    """A source whose packages stay on this host until the end, so each is downloaded once.
+    """A source that downloads each package only once, and keeps it on this host.
 
     :param source: the source of the packages.
-    :param stack: what removes the downloaded packages.
+    :param stack: the downloaded packages are removed when this stack is closed.
     """
 
     def __init__(self, source: Source, stack: contextlib.ExitStack) -> None:
@@ -168,7 +171,7 @@ class Kept:
 
     @property
     def title(self) -> str:
-        """Where the packages come from, for the pages."""
+        """A text for the pages: where the packages come from."""
         return self._source.title
 
     def entries(self) -> Iterator[Entry | Unreadable]:
@@ -177,7 +180,7 @@ class Kept:
 
     @contextlib.contextmanager
     def fetched(self, entry: Entry) -> Iterator[pathlib.Path]:
-        """Yield the path of a package, which also stays after the block."""
+        """Yield the path of a package, which stays valid after the ``with`` statement."""
         if entry.place not in self._paths:
             self._paths[entry.place] = self._stack.enter_context(self._source.fetched(entry))
         yield self._paths[entry.place]
@@ -200,7 +203,10 @@ def _of_bundle(place: str) -> Iterator[Entry | Unreadable]:
 
 
 def _of_path(path: pathlib.Path, download: str) -> Entry | Unreadable:
-    """Read the name and the version of a package in a file or a directory."""
+    """Read the name and the version of a package in a file or a directory.
+
+    :param download: the value of ``Entry.download``.
+    """
     try:
         # This refuses links and devices, which nothing may read.
         with Archive.open(path) as archive:
@@ -214,9 +220,10 @@ def _of_path(path: pathlib.Path, download: str) -> Entry | Unreadable:
 
 
 def _stamp(root: pathlib.Path, archive: Archive) -> str:
-    """Return a digest of the paths and the files of a package in a directory.
+    """Return a digest of all paths and files of a package that is a directory.
 
-    Other files, such as those of an editor, are not read. They may be links or named pipes.
+    Files that do not belong to the package, such as those of an editor, are not read. They may be
+    links or named pipes.
     """
     digest = hashlib.sha256()
     for path in sorted(archive.paths):

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handle requests in Glance: our own API, and a filter in front of Glance's API."""
+"""Handle requests in Glance: this project's API, and a filter in front of Glance's own API."""

@@ -63,8 +63,8 @@ class Caller:
     def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
-        If the caller may not, the request has to be passed on to Glance, whose refusal reveals
-        nothing about a package of another project.
+        If the result is False, pass the request on to Glance: Glance's refusal reveals nothing
+        about a package of another project.
 
         :param action: the name of the policy that permits the change.
         """
@@ -82,9 +82,9 @@ class Caller:
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
-        """Return a package that was found, if it is visible to the caller.
+        """Check that a package is visible to the caller, and return it.
 
-        :param row: the package; None if it is missing.
+        :param row: the package; None if it was not found.
         :param image_id: the requested id, for the message.
         :raises RefusedRequest: if the package is missing or not visible. The message is the same in
             both cases, so that it does not reveal the package.
@@ -106,13 +106,14 @@ class Caller:
         return self._sees(row) and all(self.may(row, action) for action in needed)
 
     def owns(self, row: ImageRow) -> bool:
-        """Return whether the caller owns a package. An administrator owns all packages."""
+        """Return whether the caller owns a package, or is an administrator."""
         return self.viewer.is_admin or row.owner == self.viewer.project_id
 
     def check_owner(self, row: ImageRow) -> None:
-        """Check that the caller owns a package.
+        """Check that the caller owns a package, or is an administrator.
 
-        :raises RefusedRequest: if the package belongs to another project.
+        :raises RefusedRequest: if the package belongs to another project, and the caller is not an
+            administrator.
         """
         if not self.owns(row):
             raise forbidden(f"{row} belongs to another project")
@@ -153,7 +154,10 @@ def of(req: webob.Request) -> Caller:
 
 
 def keep_headers(req: webob.Request) -> None:
-    """Store headers of a request in its context, for checks in Glance's database layer."""
+    """Store headers of a request in its context, where Glance's database layer can read them.
+
+    The checks in the database layer need these headers; see ``internals.keep_headers``.
+    """
     unchanged = req.headers.get(preconditions.HEADER, "")
     internals.keep_headers(req.context, request_reading.overrides_checks(req), unchanged)
 

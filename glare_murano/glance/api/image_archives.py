@@ -18,13 +18,16 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Answer with the archives of the requested packages, each under the id of its image."""
+    """Return a batch with the archives of the requested packages.
+
+    The name of each archive in the batch is the id of the image.
+    """
     ids = list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
     return batches.respond(_downloadable(callers.of(req), ids))
 
 
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives that the caller may download, by the same rule as for a single download.
+    """Yield the archives that the caller may download, by Glance's rules for single downloads.
 
     :param ids: the ids of the images. An image that the caller may not download is left out.
     """

@@ -35,16 +35,17 @@ Find = Callable[[Connection], Sequence[ReleaseChange]]
 
 
 class Transaction:
-    """A transaction that changes packages, and checks the changes before and after it takes locks.
+    """A transaction that changes packages. The changes are checked before and after it takes locks.
 
-    The constructor makes the checks for the first time, to find the packages to lock.
+    The constructor makes the first checks, to find the packages that must be locked.
 
     :param caller: the caller of the request.
-    :param changes: the changes, computed from the packages before they are locked.
-    :param find: a function that computes the changes again after the packages are locked. It raises
-        ``internals.ImagesBusy`` if another request has changed the packages since then.
+    :param changes: the changes, from packages that were read without locks.
+    :param find: a function that reads the packages again after they are locked, and returns the
+        changes. It may raise ``internals.ImagesBusy`` if another request has changed the packages
+        after they were first read.
     :param problems: problems that were found earlier. The request is refused for these problems,
-        and for those that the checks find.
+        and for the problems that the checks find.
     :ivar warning: what the caller of the request should know although it succeeds; may be empty.
     :raises RefusedRequest: if there are problems. The message has a line for each.
     """
@@ -78,9 +79,11 @@ class Transaction:
     def begin(self) -> Iterator[Connection]:
         """Lock the packages, check the changes again, and run the body of the ``with`` statement.
 
+        :returns: the connection of the transaction.
         :raises RefusedRequest: if there are problems. The message has a line for each.
-        :raises internals.ImagesBusy: if the packages have changed. Then a new transaction has to be
-            prepared.
+        :raises internals.ImagesBusy: if other requests have changed packages after the first
+            checks, so that other locks are needed. The caller then has to begin again with a new
+            ``Transaction``.
         """
         with internals.writing() as connection:
             self._lock_and_check(connection)
@@ -143,7 +146,11 @@ def _write(
     change: Callable[[Connection, ImageRow], ReleaseChange],
     write: Callable[[], None],
 ) -> None:
-    """Change a package in a transaction, and try again while other requests block it."""
+    """Change a package in a ``Transaction``, and try again while other requests block it.
+
+    :param change: a function that takes a connection and a package, and returns the change.
+    :param write: Glance's function that makes the change.
+    """
     caller = callers.in_context(context)
 
     def find(connection: Connection) -> list[ReleaseChange]:
@@ -164,6 +171,6 @@ def _write(
 
 
 def _members(connection: Connection, image_id: str) -> set[str]:
-    """Return the projects that a package is shared with, and that have accepted it."""
+    """Return the projects with which a package is shared, and which have accepted the package."""
     database = GlanceDatabase(connection, Viewer(None, False), budgets.of_look_ups(SETTINGS))
     return set(database.find_members([image_id]).get(image_id, ()))

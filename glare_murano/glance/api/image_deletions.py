@@ -19,7 +19,9 @@ from glare_murano.service.refusals import bad_request
 
 
 def find(req: webob.Request) -> webob.Response:
-    """List the packages of a request that the caller's project cannot publish again.
+    """Return those packages in a request that the caller's project cannot publish again.
+
+    The request contains names and versions.
 
     :raises RefusedRequest: if a version is not valid.
     """

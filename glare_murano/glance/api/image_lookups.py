@@ -47,7 +47,7 @@ def resolve(req: webob.Request) -> webob.Response:
 def _resolve(
     connection: Connection, viewer: Viewer, query: wire.Query, budget: Budget
 ) -> wire.Answer:
-    """Resolve a query without the packages that cannot be read."""
+    """Plan the closure of a query, and leave out the packages whose metadata cannot be read."""
     left_out: set[str] = set()
     # The loop ends, since packages that were left out are not found again.
     while True:

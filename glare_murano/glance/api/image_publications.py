@@ -115,12 +115,14 @@ def _permitted(
     visibility: str,
     problems: _Problems,
 ) -> list[ImageRow]:
-    """Return the packages that the caller sees and owns.
+    """Return those requested packages that the caller sees and owns.
 
     This function also checks the names of these packages, and the policies.
 
+    :param ids: the requested ids.
+    :param rows: the packages that were found.
     :param visibility: the requested visibility.
-    :param problems: failed checks are added to this list.
+    :param problems: a refusal for each failed check is added to this list.
     """
     by_id = {row.id: row for row in rows}
     actions = [image_policies.MODIFY_IMAGE]
@@ -147,8 +149,9 @@ def _becomes_public(row: ImageRow, visibility: str) -> bool:
 def _changed(row: ImageRow, visibility: str, problems: _Problems) -> Publication:
     """Return a package before and after its publication, with the necessary actions.
 
+    :param row: the package before its publication.
     :param visibility: the requested visibility.
-    :param problems: a refusal of the package is added to this list.
+    :param problems: if the package cannot be published, the refusal is added to this list.
     """
     with collected(problems, RefusedRequest):
         _check_state(row, visibility)
@@ -177,7 +180,7 @@ def _save(connection: Connection, publication: Publication) -> None:
 
 
 def _check_data(rows: Iterable[ImageRow], stored: Container[str]) -> None:
-    """Check that active packages still have their data.
+    """Check that the given packages, whose images are active, still have their data.
 
     An interrupted deletion leaves a package without data, since Glance deletes the data of an image
     before its row.

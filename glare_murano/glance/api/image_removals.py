@@ -56,9 +56,9 @@ def delete(
 
 
 def _take_out(caller: callers.Caller, image_id: str) -> Deletion | None:
-    """Make a package a draft before Glance deletes it.
+    """Make a package a draft, and store in its image that a deletion has begun.
 
-    :returns: the deletion, as it is stored in the image; None if the package is missing.
+    :returns: the stored deletion; None if the package is missing.
     :raises RefusedRequest: if only this package satisfies requirements of active packages.
     :raises internals.ImagesBusy: if other requests change the same packages.
     """

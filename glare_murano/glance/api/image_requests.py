@@ -12,7 +12,7 @@ check changes of the visibility, the status and the members of a package (see ``
 and new images. The id of a package belongs to one project, name and version, so no other image can
 have this id.
 
-All refusals are answered in the same form, even those by the database layer.
+The responses for all refusals have the same form, also for refusals in the database layer.
 """
 
 import dataclasses
@@ -152,9 +152,10 @@ class ImageRequestFilter:
 
 
 def _raise_refusal(req: webob.Request, response: webob.Response) -> None:
-    """Raise the refusal by a check in Glance's database layer, if Glance answers with an error.
+    """Raise the refusal that a check in Glance's database layer has stored, if there is one.
 
-    Glance's own response would be HTML, unlike other refusals.
+    The refusal is raised only if Glance's response is an error. Glance's own response would be
+    HTML, unlike the responses for other refusals.
     """
     refusal = internals.find_refusal(req.context)
     if refusal and notifications.is_refusal(response):
@@ -162,7 +163,12 @@ def _raise_refusal(req: webob.Request, response: webob.Response) -> None:
 
 
 def _verb(row: ImageRow, changed: ImageRow) -> str | None:
-    """Return the verb for the notification of a change; None if no notification is sent."""
+    """Return the verb for the notification of a change, such as ``publish``.
+
+    :param row: the package before the change.
+    :param changed: the package after the change.
+    :returns: the verb; None if the change needs no notification.
+    """
     if changed.status != row.status:
         return _VERBS[changed.status]
     if changed.visibility != row.visibility and "public" in (row.visibility, changed.visibility):
@@ -192,10 +198,10 @@ def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
-    """Return the changed attributes that a notification may report.
+    """Return those attributes that a request changes, and that matter for notifications.
 
-    :param action: ``deactivate`` or ``reactivate`` from the URL; None for the image itself.
-    :returns: the attributes, with their new values.
+    :param action: ``deactivate`` or ``reactivate``, from the URL; None without an action.
+    :returns: the attributes, with their new values; empty if the request changes none of them.
     :raises RefusedRequest: if the request changes the id, since Glance would overwrite another
         image.
     """

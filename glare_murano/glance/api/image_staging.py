@@ -2,8 +2,8 @@
 
 """Check requests to stage or import the data of a package.
 
-The id of a package's image is fixed, so a publisher cannot use another image instead. So an image
-must never get into a state in which Glance would always refuse to stage its data:
+The id of a package's image is fixed, so a publisher cannot use another image instead. Therefore the
+image must never get into a state in which Glance would always refuse to stage its data:
 
 * Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
   This module refuses the second request, and removes such data before each staging.
@@ -35,10 +35,10 @@ _BEGUN = (internals.UPLOADING, internals.IMPORTING)
 
 
 def find_open(req: webob.Request) -> ImageRow | None:
-    """Return the package whose data a request stages or imports, if the caller may do so.
+    """Return the package whose data a request stages or imports.
 
-    :returns: the package; None for any other request, and for a package that already has its data,
-        since stored data never changes.
+    :returns: the package. None for any other request, if the caller may not change the package, and
+        if the package already has its data, since stored data never changes.
     """
     path = _PATH.fullmatch(internals.routed_path(req.path_info))
     if path is None or internals.routed_method(req) != _METHODS[path[2]]:
@@ -75,7 +75,7 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
 
 
 def _remove_staged(image_id: str) -> None:
-    """Remove the staged data that an earlier request has left behind."""
+    """Remove staged data that an earlier request has left, if the image is ``queued``."""
     image = image_rows.find_image(image_id)
     if image and image.status == internals.QUEUED:
         internals.staged_file(image_id).unlink(missing_ok=True)

@@ -41,7 +41,7 @@ _FAILED = "the request failed in the service; see the log of the service"
 class RequestFilter:
     """A WSGI filter that refuses malformed requests, and serves the discovery document.
 
-    It answers errors with JSON.
+    The responses for errors are JSON.
     """
 
     def __init__(self, application: Any) -> None:

@@ -2,8 +2,8 @@
 
 """Look up packages in Glance's database; see ``service.database.Database``.
 
-The closure of a query takes two statements for each level of requirements, and a third if packages
-are shared.
+The resolver finds the closure of a query level by level: first the roots, then the packages that
+the roots require, and so on. Each level takes two statements, and a third if packages are shared.
 
 MariaDB ignores case and accents: a query for ``murano_published`` also finds ``muráno_published``,
 which every owner may write. So this module compares the names of the found properties again.
@@ -110,10 +110,13 @@ class GlanceDatabase:
     def _seen(
         self, records: Iterable[PackageRecord], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """Yield the packages that the viewer sees, among those that ``_usable`` has found.
+        """Yield those of the given packages that the viewer sees.
 
-        MariaDB also finds packages of projects whose ids differ from the viewer's only in case or
-        accents.
+        The statement ``_usable`` can also find other packages, since MariaDB ignores case and
+        accents when it compares the ids of projects.
+
+        :param records: the packages that ``_usable`` has found.
+        :param package: as in ``find_usable``.
         """
         for record in records:
             is_open = record.visibility == "public" or (
@@ -130,7 +133,7 @@ class GlanceDatabase:
         return record._replace(members=record.members & {self.viewer.project_id or ""})
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find packages that may satisfy requirements."""
+        """Find packages of any project that may satisfy requirements, by their names."""
         return self._records(self._reader.look_up(_BY_NAME, image_queries.CANDIDATES, names))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
@@ -141,7 +144,7 @@ class GlanceDatabase:
         return (record for record in self._records(rows) if record.key in wanted)
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata of packages.
+        """Return the metadata of packages, by id.
 
         :raises UnreadablePackages: if the metadata of some packages cannot be read.
         """
@@ -165,7 +168,10 @@ class GlanceDatabase:
         return read
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the requirements of packages. Packages that cannot be read are left out."""
+        """Return the requirements of packages: id of the package -> FQN -> range.
+
+        Packages that cannot be read are left out.
+        """
         step = "reading requirements"
         found = self._values(step, images.REQUIREMENTS, ids)
         return dict(_readable(self.budget.watch(found.items(), step), images.REQUIREMENTS))
@@ -179,7 +185,7 @@ class GlanceDatabase:
         return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages that define classes."""
+        """Find the packages that define classes: pairs of class name and package id."""
         wanted = set(class_names)
         step = "looking up classes"
         for record, classes in self._listed_to_viewer(step, images.CLASSES, wanted):
@@ -189,7 +195,10 @@ class GlanceDatabase:
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find packages that may meet conditions, among those that the viewer sees in lists."""
+        """Find packages that may meet conditions, among those that the viewer sees in lists.
+
+        The caller has to check the conditions again.
+        """
         rows = self._list(image_lists.listed(selection, self.viewer, names))
         for record in map(self._with_visible_members, self._records(rows)):
             if selection.yanked in (None, bool(self._yanked[record.id])):
@@ -259,11 +268,15 @@ class GlanceDatabase:
         )
 
     def _list(self, statement: Any) -> Iterator[Row]:
-        """Yield the rows of a statement for a list."""
+        """Execute a statement for a list of packages, and yield its rows."""
         return self._reader.read(_LISTING, statement, project=self.viewer.project_id or "")
 
     def _values(self, step: str, name: str, ids: Iterable[str]) -> dict[str, str]:
-        """Return the values of a property, by the ids of images."""
+        """Return the values of a property: id of the image -> value.
+
+        :param step: what the request does, for the message if its time is over.
+        :param name: the name of the property.
+        """
         rows = self._reader.look_up(step, image_queries.VALUES, ids, property=name)
         return {row.image_id: row.value for row in rows if row.name == name}
 
@@ -298,13 +311,13 @@ class GlanceDatabase:
     def _listed_to_viewer(
         self, step: str, name: str, wanted: set[str]
     ) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield the packages that ``_listed`` yields, if the viewer sees them."""
+        """Yield the same pairs as ``_listed``, but only for packages that the viewer sees."""
         for record, found in self._listed(step, name, wanted, self._usable("id")):
             for seen in self._seen([record]):
                 yield seen, found
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
-        """Yield a package for each row that contains a valid package."""
+        """Yield a package for each row, unless the package is not valid or left out."""
         rows = list(rows)
         members = self.find_members(
             row.id for row in rows if row.visibility == image_queries.SHARED
@@ -339,7 +352,13 @@ class GlanceDatabase:
 
 
 def _valid(row: Row, text: str | None) -> Version | None:
-    """Return the version of a package; None if its image has got another name or owner."""
+    """Parse the version of a package, and check that the id of the image follows from it.
+
+    :param row: the row of the image.
+    :param text: the version; None if the image has no version.
+    :returns: the version. None if it is missing or not valid, or if the name or the owner of the
+        image was changed.
+    """
     version = _version(text) if text else None
     is_valid = version and row.owner and images.image_id(row.owner, row.name, version) == row.id
     return version if is_valid else None
@@ -353,9 +372,9 @@ def _is_fqn(name: str) -> bool:
 
 
 def _status(row: Row) -> str:
-    """Return the status of a package in Glare's terms.
+    """Return the status of a package, with the names that Glare uses.
 
-    An active image is a draft if the package is not published.
+    A package is a draft until it is published, even if its image is active.
     """
     if row.status == images.DEACTIVATED:
         return images.DEACTIVATED
@@ -384,12 +403,13 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the id of each image, with the list or the mapping in a property of the image.
+    """Parse the list or the mapping in a property of each image.
 
-    Images that cannot be read are left out.
+    Images with a malformed property are left out.
 
     :param texts: pairs of an image's id and the text of the property.
     :param name: the name of the property.
+    :returns: pairs of an image's id and the parsed list or mapping.
     """
     for id_, text in texts:
         try:
@@ -401,12 +421,13 @@ def _readable(texts: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str
 def readable_fields(
     properties: Iterable[tuple[str, Mapping[str, str]]], names: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the id of each image, with fields of its package.
+    """Read fields of packages from the properties of their images.
 
-    Images that cannot be read are left out.
+    Images with malformed properties are left out.
 
     :param properties: pairs of an image's id and all properties of the image.
     :param names: the names of the fields.
+    :returns: pairs of an image's id and a mapping: name of a field -> value.
     """
     for id_, of_image in properties:
         try:

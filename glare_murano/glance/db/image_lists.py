@@ -2,8 +2,8 @@
 
 """Build the SQL statements for lists of packages in Glance's tables; see ``GlanceDatabase``.
 
-The statements find all packages that meet the conditions. They may also find packages that do not
-meet them, since MariaDB ignores case and accents, and lists and mappings are stored as JSON. So
+The statements find all packages that meet the conditions. They may also find other packages, since
+MariaDB ignores case and accents, and since lists and mappings are stored as JSON. So
 ``GlanceDatabase`` and ``service.listed_packages`` check the conditions again.
 """
 
@@ -31,7 +31,7 @@ _STATUSES = {ACTIVE: images.ACTIVE, DEACTIVATED: images.DEACTIVATED}
 def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) -> Any:
     """Return the statement for the packages of a list.
 
-    :param names: the only names that are searched; None for all names.
+    :param names: the names of the packages to search; None to search all packages.
     """
     has_drafts = DRAFTED in selection.statuses
     packages = image_queries.EVERY if has_drafts else image_queries.IMPORTED
@@ -49,7 +49,7 @@ def sorted_names(selection: Selection, viewer: Viewer, names: NameRange) -> Any:
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:
-    """Restrict a statement for images to those that meet the conditions and are visible."""
+    """Restrict a statement to the images that meet the conditions and are visible to the viewer."""
     if literals := literals_of(selection.words):
         found = _containing(literals).subquery()
         statement = statement.where(found.c.id == IMAGES.c.id)
@@ -77,11 +77,11 @@ def _condition(name: str, values: list[str]) -> Any:
 
 
 def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
-    """Return the condition that an image has a property.
+    """Return the condition that an image has a property with one of several names.
 
-    :param names: the names of the property; one of them is enough.
-    :param literals: the property has to contain at least one of these strings; empty to accept any
-        value.
+    :param names: the names. The image has to have at least one property with one of these names.
+    :param literals: the value of the property has to contain at least one of these strings. Any
+        value is accepted if there are no strings, or too many strings for one statement.
     """
     properties = PROPERTIES.alias().c
     found = sa.exists().where(
@@ -97,7 +97,12 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of packages with a field that contains a given string."""
+    """Return the statement for the ids of packages in which a search finds one of some strings.
+
+    The name, and the fields of ``SEARCHED``, are searched.
+
+    :param literals: the strings, in lower case.
+    """
     names = [name for field in SEARCHED for name in images.property_names(field)]
     others = IMAGES.alias()
 

@@ -32,9 +32,9 @@ def among(column: Any) -> Any:
 
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
-    """Return an alias of the property table, and the condition that joins it to images.
+    """Return an alias of the table of properties, and the condition that joins it to images.
 
-    The join gives each image the value of one property.
+    With this join, a statement can select the value of one property of each image.
 
     :param name: the name of the property.
     :param alias: the name of the alias.
@@ -68,7 +68,7 @@ _COLUMNS = (
 
 
 def is_package(table: Any) -> Any:
-    """Return the condition for images of packages.
+    """Return the condition that an image is the image of a package.
 
     :param table: the table of images, or an alias of it.
     """
@@ -126,7 +126,7 @@ def visible(is_admin: bool, has_project: bool) -> Any:
 
 
 def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images that Glance shows to a viewer who knows their ids."""
+    """Return the condition for images that Glance shows to a viewer who requests them by id."""
     if is_admin:
         return sa.true()
     is_open = IMAGES.c.visibility == COMMUNITY
@@ -158,10 +158,12 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements that find values of a property in which one of the names may occur.
+    """Yield statements that find the values of a property in which one of the names may occur.
 
-    The property is a list or a mapping. If there are too many names, a single statement finds the
-    values of the property for all packages.
+    The value of the property is a list or a mapping. If there are too many names, there is only one
+    statement, which finds the values of the property for all packages.
+
+    :param names: the names to search for in the values.
     """
     if len(names) > MAX_NAMES:
         yield _LISTS

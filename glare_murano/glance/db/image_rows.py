@@ -2,8 +2,8 @@
 
 """Read, lock and change images in Glance's tables, for requests and imports of packages.
 
-This module writes to the tables itself. Glance's API would refuse its changes, since property
-protections forbid them to everybody.
+This module writes to the tables without Glance's API. The API would refuse these changes, since
+property protections forbid them to everybody.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Deletion(NamedTuple):
-    """A deletion of a package that has begun.
+    """A deletion of a package that has begun, but may not be complete.
 
-    It is stored in the property ``internals.DELETION`` of the image.
+    The deletion is stored in the property ``internals.DELETION`` of the image.
 
     :ivar begun_at: when the deletion began.
     :ivar published: the value that the property ``images.PUBLISHED`` had before the deletion; empty
@@ -45,7 +45,7 @@ class Deletion(NamedTuple):
 
     @classmethod
     def read(cls, properties: Mapping[str, str]) -> "Deletion | None":
-        """Return the deletion that is stored in an image's properties; None if there is none."""
+        """Read the deletion that is stored in an image's properties; None without a deletion."""
         text = properties.get(internals.DELETION)
         if not text:
             return None
@@ -168,7 +168,10 @@ class ImageRow:
     def _parsed(self, parse: Callable[[str], _Parsed], name: str, default: str) -> _Parsed:
         """Return the parsed value of a property.
 
-        :param default: the value of a missing property.
+        :param parse: a function that parses the value.
+        :param name: the name of the property.
+        :param default: the text to parse if the property is missing.
+        :raises RefusedRequest: if the value is not valid.
         """
         try:
             return parse(self.properties.get(name, default))
@@ -189,7 +192,8 @@ _STATES = {
 def was_published(properties: Iterable[tuple[str, str]]) -> bool:
     """Return whether a package was ever published.
 
-    :param properties: the names and values of its image's properties, including deleted ones.
+    :param properties: the names and values of all properties of the image. They include deleted
+        properties.
     """
     values = list(properties)
     deletions = (Deletion.read(dict([each])) for each in values)
@@ -277,10 +281,10 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
 
 
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
-    """Return the ids that the project cannot use for a new package, because they are taken.
+    """Return those ids that a project cannot use for a new package, because they are taken.
 
-    A deleted release can have such an id: Glance keeps its row until an administrator purges the
-    row. Another image can have such an id if it was created before new images were checked.
+    An id can be taken by a deleted release: Glance keeps its row until an administrator purges the
+    row. It can also be taken by an image that was created before new images were checked.
 
     :param names: the ids to look up: id -> FQN of the package.
     :param project_id: the project.
@@ -313,7 +317,7 @@ def lock(connection: Connection, locks: PackageLocks) -> None:
 
 
 def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
-    """Return an image to its state before the staging or the import.
+    """Cancel the staging or the import of an image, and restore the state before it began.
 
     A process that still works on the image loses Glance's lock, and cannot activate the image.
 

@@ -23,13 +23,16 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Answer with the archives of the requested artifacts, each under the id of its artifact."""
+    """Return a batch with the archives of the requested artifacts.
+
+    The name of each archive in the batch is the id of the artifact.
+    """
     ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
     return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
 
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives that the caller may also download one by one.
+    """Yield the archives that the caller may download, by Glare's rules for single downloads.
 
     :param ids: the ids of the artifacts. An artifact that the caller may not download is left out.
     """
@@ -56,8 +59,8 @@ def _may_download(
 ) -> bool:
     """Return whether the policy permits the caller to download an archive.
 
-    :param decisions: the decisions so far, by owner and visibility. A new decision is added only if
-        no rule has read other fields of the artifact.
+    :param decisions: earlier decisions, by owner and visibility, which are used again. The new
+        decision is added to them, unless a rule has read other fields of the artifact.
     """
     kind = (artifact.owner, artifact.visibility)
     if kind in decisions:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send notifications of refused changes. Glare itself sends those of successful changes."""
+"""Send notifications of refused changes. Glare itself sends notifications of successful ones."""
 
 import re
 
@@ -25,9 +25,10 @@ def send_refusal(req: webob.Request, response: webob.Response) -> None:
 
 
 def _changed_packages(req: webob.Request) -> list[str] | None:
-    """Return the ids of the packages that a request changes; None if it changes no package.
+    """Return the ids of the packages that a request changes.
 
-    The list is empty if the request creates a package, which has no id yet.
+    :returns: the ids; None if the request changes no package. An empty list if it creates a
+        package, which has no id yet.
     """
     artifact = _ARTIFACTS.fullmatch(req.path_info)
     if artifact and req.method not in _READING:

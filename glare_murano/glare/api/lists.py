@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Repair the links between the pages of a list, since Glare drops repeated filters from them."""
+"""Repair the links between the pages of a list, in which Glare omits repeated filters."""
 
 import webob
 
@@ -11,9 +11,9 @@ PATH = f"/artifacts/{fields.TYPE_NAME}"
 
 
 def repair_links(req: webob.Request, response: webob.Response) -> None:
-    """Write all filters of a list request into its links ``first`` and ``next``.
+    """Write all filters of a list request into the links ``first`` and ``next`` of its response.
 
-    Glare's links are complete unless the request repeats the name of a filter.
+    Glare's own links lack a filter only if the request has several filters with the same name.
     """
     is_list = req.method == "GET" and req.path_info == PATH and response.status_code == 200
     names = list(req.GET)

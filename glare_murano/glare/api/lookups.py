@@ -68,8 +68,8 @@ def _respond(
 ) -> webob.Response:
     """Answer a query of Glare's database, within the time limit of a request.
 
-    :param remedy: what to request instead, for the message if the time is over.
-    :param find: a function that returns the content of the answer.
+    :param remedy: what the client can request instead, for the message if the time is over.
+    :param find: a function that executes the query, and returns the content of the response.
     """
     with budgets.of_query(SETTINGS, remedy) as budget:
         viewer = policies.viewer_of(req.context)

@@ -61,7 +61,10 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Handle a request, and roll back an upload that Glare has left unfinished."""
+        """Handle a request, or pass it on to Glare.
+
+        If Glare leaves an upload unfinished, roll back the upload.
+        """
         if not hasattr(req, "context"):
             raise request_state.IncompletePipeline
         state = request_state.of(req.context)
@@ -87,7 +90,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project.
 
-        :returns: the response; None for any other path.
+        :returns: the response; None for any other path, so that the request is passed on.
         """
         request_state.of(req.context).is_upload = req.method == "PUT"
         request_state.of(req.context).unchanged = req.headers.get(preconditions.HEADER, "")

@@ -122,8 +122,8 @@ def _read_unchanged(
 ) -> dict[str, models.Artifact]:
     """Return the rows of locked artifacts by id.
 
-    :param changes: the changes, with each artifact as it was before the locks were taken.
-    :raises transactions.Busy: if another request has changed an artifact since then.
+    :param changes: the changes, with each artifact as it was read before the locks were taken.
+    :raises transactions.Busy: if another request has changed an artifact before it was locked.
     """
     rows = transactions.read_artifacts(session, [change.before.id for change in changes])
     for change in changes:
@@ -134,7 +134,10 @@ def _read_unchanged(
 
 
 def _save(row: models.Artifact, change: Change) -> None:
-    """Change a row in its session as Glare would."""
+    """Set the status, the visibility and the times in the row of an artifact, as Glare does.
+
+    The session of the row then writes the new values to the database.
+    """
     now = timeutils.utcnow()
     after = {"status": change.after.status, "visibility": change.after.visibility}
     row.update({**after, "updated_at": now})
@@ -153,9 +156,10 @@ def _artifact(context: RequestContext, row: models.Artifact) -> Artifact:
 
 
 def _find(context: RequestContext, ids: Collection[str], problems: _Problems) -> list[Artifact]:
-    """Return the requested artifacts that Glare's rules allow the caller to see and change.
+    """Return those requested artifacts that Glare's rules allow the caller to see and change.
 
-    :param problems: a list, to which the refusals of all other requested artifacts are added.
+    :param ids: the requested ids.
+    :param problems: for each other requested artifact, the refusal is added to this list.
     """
     found = []
     rows = transactions.read_artifacts(database.get_session(), ids)
@@ -204,8 +208,9 @@ def _authorize(
 def _change(af: Artifact, visibility: str, problems: _Problems) -> Change:
     """Return the change that the publication of a package needs.
 
+    :param af: the package before its publication.
     :param visibility: the requested visibility.
-    :param problems: a refusal of the package is added to this list.
+    :param problems: if the package cannot be published, the refusal is added to this list.
     """
     with collected(problems, exception.GlareException):
         _check_state(af, visibility)

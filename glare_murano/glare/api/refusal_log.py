@@ -41,8 +41,9 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add a filter to Glare's loggers, which suppresses the lines of ``_REPEATED``.
+    """Add a filter to Glare's loggers, for ``without_repetitions``.
 
+    Inside ``without_repetitions``, the filter suppresses the lines that begin as in ``_REPEATED``.
     A second call changes nothing.
     """
     for name in _REPEATED:
@@ -69,7 +70,7 @@ def write(req: webob.Request, status: int, message: str, refusal: BaseException 
 
     :param status: the HTTP status of the response.
     :param message: why the request was refused.
-    :param refusal: the error that refused the request; None if there was no error.
+    :param refusal: the error with which the request was refused; None without an error.
     """
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     # A request that was refused before its authentication has no context, and the thread still

@@ -2,9 +2,9 @@
 
 """Answer refused requests in the form of Glare's errors, and log each refusal.
 
-Both filters of this project turn refusals into responses. The filter ``murano`` does so for
-refusals by Glare's own application. So a filter in front of it, such as an audit, sees a response
-instead of an exception. The filter ``murano-validation`` does so for all other refusals.
+Both filters of this project convert refusals to responses. The filter ``murano`` converts refusals
+by Glare's own application. So a filter in front of ``murano``, such as an audit, sees a response
+instead of an exception. The filter ``murano-validation`` converts all other refusals.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _form = fault.GlareFaultWrapperFilter(None)
 
 
 def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return the response to a request. A refusal is returned in the form of Glare's errors.
+    """Return the response to a request. For a refusal, it has the form of Glare's errors.
 
     :param respond: the function that handles the request.
     :raises Exception: if the server fails. Glare's filter ``faultwrapper`` answers this error.

@@ -70,9 +70,9 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 
 
 def has_checked(req: webob.Request) -> bool:
-    """Return whether the filter has checked a request.
+    """Return whether this filter has checked a request completely.
 
-    It checks all requests to paths of this project.
+    The filter does so for all requests to paths of this project.
     """
     return _CHECKED in req.environ
 

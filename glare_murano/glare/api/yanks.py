@@ -28,10 +28,10 @@ _OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test"
 
 
 class _Engine(engine.Engine):  # type: ignore[misc]
-    """Glare's engine, changed to check patches of ``yanked`` by the rule ``artifact:yank``."""
+    """Glare's engine for patches of ``yanked``, which checks the policy rule ``artifact:yank``."""
 
     def __init__(self) -> None:
-        """Make the engine without the schemas and quotas, which only Glare's own engine needs."""
+        """Make the engine without schemas and quotas, which only Glare's own engine needs."""
 
     @staticmethod
     def _apply_patch(context: RequestContext, af: Any, patch: jsonpatch.JsonPatch) -> list[str]:

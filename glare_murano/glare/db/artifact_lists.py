@@ -2,8 +2,8 @@
 
 """Build the SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
 
-The statements find all packages that meet the conditions. If a database ignores case, they also
-find packages that do not meet them, so ``service.listed_packages`` checks the conditions again.
+The statements find all packages that meet the conditions. In a database that ignores case, they may
+also find other packages. So ``service.listed_packages`` checks the conditions again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -36,7 +36,7 @@ _SEARCHED = [name for name in SEARCHED if name in {field.name for field in field
 def listed(selection: Selection, viewer: Viewer, names: Iterable[str] | None) -> Any:
     """Return the statement for the packages of a list.
 
-    :param names: the only names that are searched; None for all names.
+    :param names: the names of the packages to search; None to search all packages.
     """
     statement = _restricted(sa.select(*artifact_queries.RECORD), selection, viewer)
     return statement if names is None else statement.where(_artifacts.name.in_(list(names)))
@@ -50,7 +50,7 @@ def sorted_names(selection: Selection, viewer: Viewer, names: NameRange) -> Any:
 
 
 def _restricted(statement: Any, selection: Selection, viewer: Viewer) -> Any:
-    """Restrict a statement to the artifacts that meet the conditions and are visible."""
+    """Restrict a statement to artifacts that meet the conditions and are visible to the viewer."""
     if literals := literals_of(selection.words):
         found = _containing(literals).subquery()
         statement = statement.join_from(
@@ -92,12 +92,18 @@ def _condition(name: str, values: list[str]) -> Any:
 
 
 def _with(name: str) -> Any:
-    """Return the statement for the ids of artifacts that have a property."""
+    """Return the statement for the ids of artifacts that have a value in a field.
+
+    :param name: the name of the field, which is a property in Glare's database.
+    """
     return sa.select(_properties.artifact_id).where(_properties.name == name)
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of artifacts with a field that contains a given string."""
+    """Return the statement for the ids of artifacts in which a search finds one of some strings.
+
+    :param literals: the strings, in lower case.
+    """
     artifacts = models.Artifact.__table__.alias().c
 
     def contains(column: Any) -> Any:

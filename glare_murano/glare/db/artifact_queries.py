@@ -2,9 +2,9 @@
 
 """Build the SQL statements that find packages in Glare's tables; see ``GlareDatabase``.
 
-The values to look up are parameters, so that SQLAlchemy compiles each statement once: compiling
-takes longer than running. The statements select from tables, and not from mapped classes, whose
-objects take longer to read than rows.
+The values to look up are parameters, so that SQLAlchemy compiles each statement only once: it takes
+longer to compile a statement than to execute it. The statements select rows of tables, and not
+objects of mapped classes, which take longer to read.
 """
 
 import functools
@@ -48,7 +48,7 @@ def prefix_of(version: Version) -> int:
 
 
 def version_of(row: Row) -> Version:
-    """Return the version in a row of artifacts."""
+    """Return the version of an artifact, from its row."""
     return _version(row.version_prefix, row.version_suffix, row.version_meta)
 
 
@@ -99,8 +99,9 @@ def among(column: Any) -> Any:
 def without_index(*conditions: Any) -> Any:
     """Join conditions by AND, and prevent the database from using indexes for them.
 
-    Most artifacts meet these conditions, but SQLite does not know this. With an index, it would
-    look up all active artifacts, or all requirements, to find fifty artifacts.
+    Use this for conditions that most artifacts meet. SQLite does not know this. With an index for
+    such a condition, it would look up all active artifacts, or all requirements, to find fifty
+    artifacts.
     """
     return sa.case((sa.and_(*conditions), 1), else_=0) == 1
 
@@ -166,7 +167,11 @@ def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
 
 
 def _of_active(field: str, *columns: Any) -> Any:
-    """Return a statement that joins active artifacts with the elements of one of their fields."""
+    """Return a statement for active artifacts, joined with the elements of a list or mapping.
+
+    :param field: the field with the list or mapping.
+    :param columns: the columns that the statement selects.
+    """
     return sa.select(*columns).where(
         _artifacts.id == _properties.artifact_id,
         _properties.name == field,

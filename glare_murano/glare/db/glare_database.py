@@ -68,12 +68,12 @@ class GlareDatabase(NamedTuple):
         return map(_record, rows)
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages that define classes."""
+        """Find the packages that define classes: pairs of class name and package id."""
         rows = self._look_up("looking up classes", artifact_queries.DEFINING, class_names)
         return ((row.string_value, row.artifact_id) for row in rows)
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata of packages."""
+        """Return the metadata of packages, by id. Packages without an archive are left out."""
         archives: dict[str, tuple[str, int]] = {}
         requirements: dict[str, dict[str, str]] = collections.defaultdict(dict)
         classes: dict[str, list[str]] = collections.defaultdict(list)
@@ -90,7 +90,7 @@ class GlareDatabase(NamedTuple):
         }
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the requirements of packages."""
+        """Return the requirements of packages: id of the package -> FQN -> range."""
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         rows = self._look_up("reading requirements", artifact_queries.RANGES, ids)
         for id_, fqn, text in rows:
@@ -112,7 +112,7 @@ class GlareDatabase(NamedTuple):
             yield ExtendingRecord(row.key_name, row.id, package, row.string_value.split(","))
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find packages that may satisfy requirements."""
+        """Find packages of any project that may satisfy requirements, by their names."""
         rows = self._look_up("looking up packages by name", artifact_queries.CANDIDATES, names)
         return map(_record, rows)
 
@@ -145,7 +145,10 @@ class GlareDatabase(NamedTuple):
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find packages that may meet conditions, among those that the viewer sees in lists."""
+        """Find packages that may meet conditions, among those that the viewer sees in lists.
+
+        The caller has to check the conditions again.
+        """
         return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
 
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
@@ -170,10 +173,10 @@ class GlareDatabase(NamedTuple):
     def _read_fields(
         self, ids: list[str], names: Collection[str]
     ) -> Iterator[tuple[str, str, str | None, Any]]:
-        """Yield the values of fields.
+        """Yield each value of the given fields, for the given packages.
 
-        :returns: tuples of the package's id, the name of the field, the key if the field is a
-            mapping, and the value.
+        :returns: tuples: the id of the package, the name of the field, the key (None if the field
+            is not a mapping), and the value.
         """
         if stored := [field.name for field in fields.FIELDS if field.name in names]:
             yield from self._look_up(_FIELDS, artifact_lists.PROPERTIES, ids, names=stored)
@@ -195,7 +198,7 @@ class GlareDatabase(NamedTuple):
         return self._look_up("looking up archives", artifact_queries.ARCHIVES, ids)
 
     def _list(self, statement: Any) -> Iterator[Row]:
-        """Yield the rows of a statement for a list."""
+        """Execute a statement for a list of packages, and yield its rows."""
         reader = Reader(self.connection, self.budget)
         return reader.read(_LISTING, statement, project=self.viewer.project_id)
 
@@ -226,7 +229,7 @@ def find_uploads(connection: Connection) -> list[Row]:
 
 
 def find_old_drafts(connection: Connection, before: datetime.datetime) -> list[Row]:
-    """Find the drafts that were not changed since a time, the oldest first.
+    """Find the drafts that were last changed before a given time, the oldest first.
 
     :returns: rows with ``id``, ``updated_at``, ``name``, ``owner`` and the version.
     """

@@ -2,10 +2,10 @@
 
 """Change or delete artifacts in transactions.
 
-Glare reads an artifact in one transaction and writes it in another. Glare's own lock, which it
-holds in between, expires after five seconds, and a deletion does not take this lock. Therefore each
-transaction of this module begins with ``lock_artifact`` or ``lock``, and then checks the artifact's
-state again. Several artifacts are locked in the order of ``service.package_locks``.
+Glare reads an artifact in one transaction, and writes it in another transaction. In between, Glare
+holds a lock, but this lock expires after five seconds, and a deletion does not take it. Therefore
+each transaction of this module begins with ``lock_artifact`` or ``lock``, and then checks the state
+of the artifact again. Several artifacts are locked in the order of ``service.package_locks``.
 
 A transaction waits only for the database. During any other wait, another request of the same
 process could run and wait for the same lock. PostgreSQL's driver blocks all green threads during a
@@ -105,7 +105,7 @@ def read_state(connection: Connection, artifact_id: str) -> Row:
 
 
 def changed(artifact: Row) -> exception.Conflict:
-    """Return the error for a request whose artifact was changed after the request had read it."""
+    """Return the error for a request if its artifact was changed after the request had read it."""
     return exception.Conflict(
         f"another request has changed artifact {artifact.id} at the same time; it is "
         f"{artifact.status} and {artifact.visibility} now"
@@ -128,10 +128,10 @@ def change(artifact_id: str, work: Callable[[Connection, Row], Result]) -> Resul
 def update(
     context: RequestContext, artifact_id: str, values: dict[str, Any], lock_and_check: Begin
 ) -> dict[str, Any]:
-    """Update an artifact as Glare does.
+    """Update an artifact as Glare does, in a transaction that first calls ``lock_and_check``.
 
-    The call is not repeated while other requests change the same packages. The caller has to use
-    ``retry`` for this.
+    If other requests change the same packages, this function fails. To repeat the call, the caller
+    has to use ``retry``.
 
     :param values: the changed values, in the form of Glare's ``create_or_update``.
     :param lock_and_check: a function that is called at the beginning of the transaction.
@@ -154,9 +154,10 @@ def update(
 
 
 def _set_ids(session: orm.Session, *_: Any) -> None:
-    """Set the ids of new rows, so that one statement inserts all new rows of a table.
+    """Set the ids of the new rows in a session, so that one statement can insert all of them.
 
-    For rows without ids, SQLAlchemy needs a statement for each row.
+    For rows without ids, SQLAlchemy would need a statement for each row. SQLAlchemy calls this
+    function before it writes the session.
     """
     for row in session.new:
         if row.id is None:

@@ -92,7 +92,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
 
 
 def _initial(parameter: Parameter) -> Any:
-    """Return a parameter's default in the form that an input field shows.
+    """Convert the default of a parameter to the initial value of an input field.
 
     A list or a mapping becomes a string.
     """

@@ -43,7 +43,7 @@ class Constraint:
 
     :param predicate: the rule in YAQL, where ``$`` is the value; None if every value satisfies the
         rule.
-    :param lengths: the smallest and the largest length of a string; each is None without a limit.
+    :param lengths: the smallest and the largest length of a string. None means no limit.
     :param pattern: the regular expression that must be found in the value; None if the rule has no
         regular expression.
     :param description: the message for a value that breaks the rule; None for the default message.

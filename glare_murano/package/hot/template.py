@@ -34,8 +34,8 @@ class Template:
     """The parts of a HOT template from which a class and a form are generated.
 
     :param parameters: the parameters by name, in the order of the template.
-    :param groups: the names of the parameters on each page of a form. Parameters without a group
-        in the template are in an additional group at the end.
+    :param groups: the parameter groups: one group for each page of the form, with the names of its
+        parameters. The last group has the parameters that no group of the template names.
     :param outputs: the names of the values that a stack returns.
     """
 
@@ -121,8 +121,8 @@ class _TemplateReader:
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
         """Yield the names of the parameters in each group of the template.
 
-        If several groups name a parameter, only the first of them gets it. The last group consists
-        of the parameters that no group names.
+        If several groups name a parameter, the parameter is only in the first of these groups. An
+        additional last group has the parameters that no group names.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
@@ -155,7 +155,10 @@ class _TemplateReader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """Return the entries of a mapping. If a key is repeated, the last entry is returned."""
+        """Return the entries of a mapping, by key. Of a repeated key, the last entry is returned.
+
+        Problems are recorded. If the node is not a mapping, the result is empty.
+        """
         try:
             pairs = safe_yaml.merged_pairs(node)
         except ValueError as error:
@@ -184,7 +187,7 @@ class _TemplateReader:
 
 
 def _merge(node: yaml.Node) -> None:
-    """Replace YAML merge keys with the merged pairs, in a node and in all nodes below it."""
+    """Replace YAML merge keys with the merged pairs, in a node and in all nodes inside it."""
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):
             _merge(value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write YAML that contains YAQL expressions, the expressions of MuranoPL.
+"""Write YAML that contains YAQL expressions. YAQL is the expression language of MuranoPL.
 
 MuranoPL reads an unquoted string as an expression if the string is valid YAQL. In generated YAML,
 expressions have a tag, and strings have quotes, so that MuranoPL does not have to guess.
@@ -17,7 +17,7 @@ from glare_murano.package.safe_yaml import STR, YAQL
 
 @dataclasses.dataclass(frozen=True)
 class Yaql:
-    """A YAQL expression in a document whose other values are plain."""
+    """A YAQL expression in a document. ``dump`` writes it with a tag, unlike a plain string."""
 
     text: str
 

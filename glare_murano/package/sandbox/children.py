@@ -71,8 +71,8 @@ class ChildSettings:
         time is three times as long.
     :param memory: the largest address space of the child, in bytes.
     :param file_size: the largest file that the child can write, in bytes.
-    :param python: the path of the interpreter; empty for that of this process. Under uWSGI, the
-        path is necessary, since ``sys.executable`` is uWSGI itself.
+    :param python: the path of the Python interpreter; empty for the interpreter of this process.
+        Under uWSGI, the path is necessary, since ``sys.executable`` is uWSGI itself.
     """
 
     seconds: int = 20
@@ -100,10 +100,10 @@ class _WarmProcess:
     """
 
     def __init__(self, command: Sequence[str], path: str) -> None:
-        """Start the warm process, and protect the calling process from its children.
+        """Start the warm process, and hide the memory and the open files of the calling process.
 
-        The kernel then refuses access to the open files of the calling process, such as the
-        archives and answers of other children, to all processes of the same user.
+        The open files contain archives and answers of other children. Afterwards, the kernel lets
+        no other process of the same user read them, and so no child of the warm process.
 
         :param command: the command that starts the process.
         :param path: the value of ``PYTHONPATH`` for the process.
@@ -141,7 +141,7 @@ class _WarmProcess:
         socket.send_fds(self._requests, [request], list(descriptors))
 
     def errors(self) -> str:
-        """Return the output of the process. It prints something only if it fails."""
+        """Return what the process has printed. It prints something only if it fails."""
         return _end_of(self._output)
 
     def end(self) -> None:
@@ -154,9 +154,9 @@ class _WarmProcess:
         self._process.wait()
 
     def forget(self) -> None:
-        """Close the descriptors of the process without ending it.
+        """Close the descriptors of the warm process, but let the process run.
 
-        This is for a process that was just forked: the warm process belongs to its parent.
+        A process that was just forked calls this, since the warm process belongs to its parent.
         """
         self._close()
         # With an exit status, Python does not warn that the warm process still runs.
@@ -222,14 +222,15 @@ def run(
 
 
 class _RequestedChild:
-    """A child that has a request. This process can end it without the help of its supervisor.
+    """A child that has received a request, and that this process can end by itself.
 
-    Hostile code in a child could stop or kill its supervisor, and would then have no time limit. So
-    the supervisor sends descriptors of both processes before the child reads the file.
+    Usually the supervisor ends the child at its time limit; see ``fork_server``. But hostile code
+    in the child could stop or kill the supervisor. So before the child reads the file, the
+    supervisor sends process descriptors of the child and of itself.
     """
 
     def __init__(self, reports: socket.socket) -> None:
-        """Prepare to receive messages of the supervisor.
+        """Prepare to receive messages from the supervisor of the child.
 
         :param reports: the socket from which the messages come.
         """
@@ -299,11 +300,11 @@ def _send_signal(process: int, number: int) -> bool:
 def _requested(
     function: str, python: str, message: bytes, descriptors: Sequence[int]
 ) -> Iterator[_RequestedChild]:
-    """Request a child, which is ended when the ``with`` statement ends.
+    """Request a child, and end it when the ``with`` statement ends, if it still runs.
 
     :param function: the name of the function that the child calls.
-    :param python: the path of the interpreter; empty for that of this process.
-    :param message: the request.
+    :param python: as in ``ChildSettings``.
+    :param message: the request, as JSON.
     :param descriptors: the descriptors of the file, the output and the answer.
     :raises ChildFailed: if the warm process cannot be started.
     """
@@ -324,7 +325,9 @@ def _requested(
 
 
 def _send(function: str, python: str, message: bytes, descriptors: Sequence[int]) -> None:
-    """Send a request to the warm process for a function, after starting this process if necessary.
+    """Send a request to the warm process for a function. If necessary, start this process first.
+
+    The parameters are those of ``_requested``.
 
     :raises ChildFailed: if the warm process cannot be started.
     """
@@ -360,7 +363,10 @@ def _errors(function: str) -> str:
 
 
 def _forget_all() -> None:
-    """Forget the warm processes of the parent, in a process that was just forked."""
+    """Close the descriptors of all warm processes, in a process that was just forked.
+
+    The warm processes belong to the parent process.
+    """
     global _lock
     # Another thread of the parent may have held the lock during the fork.
     _lock = threading.Lock()

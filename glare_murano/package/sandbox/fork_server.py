@@ -84,7 +84,7 @@ def _has_ended(requests: socket.socket) -> bool:
 
 
 def _serve_one(requests: socket.socket, function: Callable[..., Any]) -> None:
-    """Fork a supervisor with its child, and wait until the child has received a request."""
+    """Fork a supervisor, which forks a child, and wait until the child has received a request."""
     taken, take = os.pipe()
     if not os.fork():
         os.close(taken)
@@ -158,7 +158,12 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
 
 
 def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> None:
-    """Send descriptors of a child and of this process to the sender, so that it can end both."""
+    """Send process descriptors of a child and of this process, so that the sender can end both.
+
+    :param child: the id of the child.
+    :param directory: the child's directory for temporary files. Its path is sent as well.
+    :param sender: the socket to the sender.
+    """
     processes = [os.pidfd_open(child), os.pidfd_open(os.getpid())]
     try:
         socket.send_fds(sender, [str(directory).encode()], processes)
@@ -172,6 +177,8 @@ def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, 
 
     The child is killed at its time limit, or when the sender ends.
 
+    :param child: the id of the child.
+    :param sender: the socket to the sender.
     :param seconds: the time limit, in seconds.
     """
     is_late = not _wait(child, sender, seconds)
@@ -187,7 +194,10 @@ def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, 
 def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
     """Wait until a child or the sender ends, for a limited time.
 
-    :returns: whether one of them has ended in this time.
+    :param child: the id of the child.
+    :param sender: the socket to the sender.
+    :param seconds: the longest time to wait, in seconds.
+    :returns: True if the child or the sender has ended in this time.
     """
     descriptor = os.pidfd_open(child)
     try:
@@ -200,7 +210,10 @@ def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
 
 
 def _kill(child: int) -> None:
-    """Kill a child whose exit status was not read yet, and the processes that it has started."""
+    """Kill a child, and all processes that it has started.
+
+    The exit status of the child must not have been read yet.
+    """
     for kill in (os.killpg, os.kill):
         # The child may not lead its group yet.
         with contextlib.suppress(ProcessLookupError):

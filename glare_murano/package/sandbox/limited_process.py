@@ -52,7 +52,9 @@ def end_with(parent: int) -> None:
 
 
 def serve(requests: socket.socket, supervisor: socket.socket, function: Callable[..., Any]) -> int:
-    """Wait for a request, and call a function. This process has to end afterwards.
+    """Wait for a request, call the function, and write the answer.
+
+    The caller has to end this process afterwards.
 
     :param requests: the socket from which the request comes, with its descriptors.
     :param supervisor: a socket to the supervisor. This process sends the time limit, the socket for

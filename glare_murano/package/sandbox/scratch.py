@@ -27,7 +27,7 @@ def remove(directory: pathlib.Path) -> None:
 
 
 def _permit(path: pathlib.Path) -> None:
-    """Set the permissions of a directory so that it can be removed, if that is possible."""
+    """Try to set the permissions of a directory so that it can be removed."""
     # A link may lead out of the directory of the child, and nothing outside of it may be changed.
     if not path.is_symlink():
         with contextlib.suppress(OSError):
@@ -35,9 +35,9 @@ def _permit(path: pathlib.Path) -> None:
 
 
 def remove_abandoned(directory: pathlib.Path) -> None:
-    """Remove old directories that were left over, such as after a restart of the host.
+    """Remove old directories of children that were left over, such as after a restart of the host.
 
-    :param directory: the directory that contains them.
+    :param directory: the directory that contains the directories of children.
     """
     oldest = time.time() - _ABANDONED
     for path in directory.glob(f"{PREFIX}*"):

@@ -3,9 +3,9 @@
 """Let a few callers work at once, in turns that are fair to their owners.
 
 A turn is the permission to work. Each caller has an owner, such as a project. A free turn goes to
-the waiting owner who has the fewest turns. If several owners have equally few, it goes to the owner
-whose last turn began first. So an owner, whatever it does, delays another owner who has no turn by
-one turn at most.
+the waiting owner who has the fewest turns. If several owners have equally few turns, it goes to the
+owner whose last turn began first. So however many callers an owner has, it can delay another owner
+who has no turn by only one turn.
 """
 
 import collections
@@ -105,8 +105,10 @@ class Turns:
 
         After a failed try, ``turn`` calls ``meanwhile`` and tries again.
 
-        :param of_owner: as ``at_once_of_owner`` in ``turn``.
-        :returns: whether the ticket has got a turn.
+        :param ticket: the waiting caller.
+        :param of_owner: the parameter ``at_once_of_owner`` of ``turn``.
+        :param deadline: the time at which the wait of the caller ends.
+        :returns: whether the caller has got a turn.
         """
 
         def is_next() -> bool:
@@ -126,7 +128,10 @@ class Turns:
             return is_taken
 
     def _next(self, at_once_of_owner: int) -> _Ticket | None:
-        """Return the ticket that gets the next free turn; None if no ticket may have it."""
+        """Return the waiting caller that gets the next free turn; None if no caller may get it.
+
+        :param at_once_of_owner: as in ``turn``.
+        """
 
         def rank(ticket: _Ticket) -> tuple[int, int]:
             return self._running[ticket.owner], self._last.get(ticket.owner, 0)
@@ -136,7 +141,7 @@ class Turns:
         return min(allowed, key=rank, default=None)
 
     def _forget(self, owner: str | None) -> None:
-        """Remove the data of an owner, unless the owner has a turn or a ticket."""
+        """Remove the data of an owner, unless the owner has a turn or waits for a turn."""
         if not self._running[owner]:
             del self._running[owner]
             if all(ticket.owner != owner for ticket in self._waiting):

@@ -54,7 +54,7 @@ ALWAYS_REFUSED = frozenset(
 class FormCheck(enum.StrEnum):
     """What to do about a form that Murano's dashboard cannot show.
 
-    A form that breaks a rule of ``ALWAYS_REFUSED`` is refused, unless the form is not read.
+    With any value except ``OFF``, a form that breaks a rule of ``ALWAYS_REFUSED`` is refused.
     """
 
     OFF = "off"
@@ -126,7 +126,12 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
 
 
 def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
-    """Check and return the version of a form; a form without a version has the newest version."""
+    """Check the version of a form, and return it.
+
+    :param report: the report to which problems are added.
+    :param node: the node of the version; None if the form has no version.
+    :returns: the version. If it is missing or wrong: the newest version.
+    """
     if node is None:
         return _NEWEST
     # The value is used as YAML reads it, as in the dashboard: 2.10 is the number 2.1.
@@ -227,7 +232,7 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
     """Check that each validator of a page has a YAQL expression.
 
-    Unlike a validator of a field, it cannot have a regular expression.
+    Only a validator of a field can have a regular expression instead.
     """
     if not isinstance(validators, yaml.SequenceNode):
         message = f"the validators of the page {quoted(page)} are not a list"

@@ -72,11 +72,12 @@ class FormReport:
     ) -> Entries | None:
         """Return the entries of a mapping, and report keys that are not strings as problems.
 
-        :param rule: the rule for such problems.
+        :param rule: the rule that such keys break.
         :param node: the mapping.
         :param subject: the name of the mapping, for messages.
         :param is_evaluated: whether a key may also be an expression.
-        :returns: the entries with valid keys; None if the node is not a mapping.
+        :returns: the entries with valid keys; None if the node is not a mapping, which is reported
+            as a problem.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)

@@ -47,6 +47,8 @@ _Check = Callable[[FormReport, str, yaml.Node], None]
 def check_field(report: FormReport, field: yaml.Node) -> str | None:
     """Check a field of a form.
 
+    :param report: the report to which problems and warnings are added.
+    :param field: the node of the field.
     :returns: the name of the field; None if the name is not valid.
     """
     entries = report.entries(Rule.FORM_FIELD, field, "a field")
@@ -91,7 +93,11 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
 def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
     """Check the type of a field.
 
-    :returns: the type, or the first class if the type is a list of classes; None after a problem.
+    :param report: the report to which problems and warnings are added.
+    :param field: the node of the field.
+    :param written: the node of the type; None if the field has no type.
+    :returns: the type; the first class if the type is a list of classes. None if the type is
+        missing or not valid, which is reported as a problem.
     """
     if written is None:
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
@@ -116,7 +122,11 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
 
 
 def _check_keys(report: FormReport, node: yaml.Node) -> None:
-    """Check that a value contains only strings as keys of mappings, at any level."""
+    """Check that all keys of all mappings in a value are strings, at any depth.
+
+    :param report: the report to which problems are added.
+    :param node: the node of the value.
+    """
     rest = [node]
     while rest:
         node = rest.pop()
@@ -208,7 +218,12 @@ def _network_mode(report: FormReport, key: str, value: yaml.Node) -> None:
 
 
 def _pattern(report: FormReport, key: str, value: yaml.Node) -> None:
-    """Check a Python regular expression, in the form ``pattern`` or ``/pattern/flags``."""
+    """Check a Python regular expression, in the form ``pattern`` or ``/pattern/flags``.
+
+    :param report: the report to which a problem is added.
+    :param key: the attribute that has the regular expression as its value.
+    :param value: the node of the regular expression.
+    """
     if not is_string(value):
         _refuse(report, key, value, "a regular expression")
         return

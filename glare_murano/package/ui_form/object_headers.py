@@ -21,7 +21,11 @@ _KEY = "classVersion"
 
 
 def check_ranges(report: FormReport, section: yaml.Node) -> None:
-    """Check the version ranges in all object headers of a section of a form."""
+    """Check the version ranges in all object headers in a section of a form.
+
+    :param report: the report to which problems are added.
+    :param section: the node of the section.
+    """
     # A node that has aliases is found several times, but has to be checked once.
     for node in dict.fromkeys(_ranges(section)):
         if report.is_expression(node) or is_null(node):
