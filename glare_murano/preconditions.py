@@ -18,7 +18,7 @@ HEADER = "X-Murano-Unchanged"
 
 
 def write(lists: Mapping[str, Iterable[str]]) -> str:
-    """Return the value of the header for the lists that a client has read.
+    """Return the value of ``HEADER``: a digest of each list that a client has read.
 
     The order of values in a list does not matter, since Glare does not keep the order of tags.
 

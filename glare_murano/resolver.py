@@ -213,7 +213,8 @@ class PassedOver:
 class Why:
     """Why a version was chosen, besides the demands that it satisfies.
 
-    :param kept: demands of earlier rounds. Their ranges were kept because of a dependency cycle.
+    :param kept: further demands that the version satisfies. Only earlier rounds of planning had
+        these demands, but their ranges were kept because of a dependency cycle.
     :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
     """
 
@@ -440,7 +441,8 @@ def _newness(release: PackageVersion) -> tuple[object, ...]:
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
     """Return only one release for each version, the newest version first.
 
-    Of several releases with the same version, the last release in the order of FQNs is returned.
+    Releases of different packages can have the same version. Of these, the one whose FQN is the
+    last in alphabetical order is returned.
     """
     found: dict[Version, str] = {}
     for release in releases:

@@ -165,6 +165,8 @@ class Query:
 class Answer:
     """The answer to a query: the closure.
 
+    A demand is a requirement, together with the release that has it (see ``resolver``).
+
     :param releases: each release with its demands; the first demand led to the release.
     :param unsatisfied: the demands that no version satisfies.
     :param undefined: classes that no package in the required range defines.

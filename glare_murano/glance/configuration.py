@@ -269,12 +269,17 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
                 f"{quoted(replaced[0])}: move that rule into the policy file"
             )
         effective |= rules
-    merged = dict(_guarded(shipped, effective))
+    merged = dict(_with_conditions(shipped, effective))
     return {own: f"{_HEADER}{yaml.safe_dump(merged, width=1000)}"} if merged else {}
 
 
-def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the rules for our policy file, each as its name and the rule with our condition.
+def _with_conditions(
+    shipped: Mapping[str, str], effective: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each rule for our policy file.
+
+    The condition at the end of a shipped rule is added to the effective rule. If there is no
+    effective rule, the shipped rule is yielded.
 
     :param shipped: the rules that this project ships, by name.
     :param effective: the rules in the configured files, by name.

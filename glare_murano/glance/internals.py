@@ -401,15 +401,15 @@ def _changed_properties(image: Any) -> set[str] | None:
     return {name for name in {*loaded, *now} if loaded.get(name) != now.get(name)}
 
 
-# A guard is a function that takes the context of a request, the id of a package, its changes, and a
-# function that writes the changes. It checks the changes in a transaction, and then calls the
-# function or refuses the changes.
+# These functions take the context of a request, the id of a package, its changes, and a function
+# that writes the changes. They check the changes in a transaction, and then call that function, or
+# refuse the changes.
 _Write = Callable[[], None]
-GuardSave = Callable[[Any, str, Mapping[str, Any], _Write], None]
-GuardMember = Callable[[Any, str, str, str, _Write], None]
+CheckedSave = Callable[[Any, str, Mapping[str, Any], _Write], None]
+CheckedMember = Callable[[Any, str, str, str, _Write], None]
 
 
-def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> None:
+def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> None:
     """Make Glance save an attribute of a package only if the request has changed the attribute.
 
     Glance itself writes back all values that it has read. So a package could lose changes that
@@ -421,7 +421,7 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
     since its id follows from them.
 
     :param container_format: the container format of packages; other images are saved as before.
-    :param guard: a function that checks and writes a save that activates or deactivates a package,
+    :param check: a function that checks and writes a save that activates or deactivates a package,
         changes its visibility, or has the header ``preconditions.HEADER``. It takes the request's
         context, the id, the changed attributes, and the function that writes the save.
     """
@@ -461,11 +461,11 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
     def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
         is_package = image.container_format == container_format
         write = functools.partial(_save_image, repository, image, *arguments, **options)
-        changes = _guarded_changes(image) if is_package else {}
+        changes = _checked_changes(image) if is_package else {}
         _saving.changed = _changed_properties(image) if is_package else None
         if changes or (is_package and unchanged(repository.context)):
-            guarding = functools.partial(guard, repository.context, image.image_id, changes)
-            _guard(repository.context, guarding, write)
+            checking = functools.partial(check, repository.context, image.image_id, changes)
+            _checked(repository.context, checking, write)
         else:
             write()
         # The same image may be saved again. Then only later changes are written.
@@ -476,8 +476,8 @@ def keep_attributes_through_saves(container_format: str, guard: GuardSave) -> No
     glance.db.ImageRepo.save = save
 
 
-def _guarded_changes(image: Any) -> dict[str, Any]:
-    """Return the changed attributes of a package for which the guard must be called.
+def _checked_changes(image: Any) -> dict[str, Any]:
+    """Return the changed attributes of a package that must be checked.
 
     These are the visibility, and the status of a package that is activated or deactivated.
     """
@@ -491,15 +491,15 @@ def _guarded_changes(image: Any) -> dict[str, Any]:
     return changes
 
 
-def _guard(request_context: Any, guard: Callable[[_Write], None], write: _Write) -> None:
-    """Call a guard with a function that writes a change, and convert a refusal to Glance's error.
+def _checked(request_context: Any, check: Callable[[_Write], None], write: _Write) -> None:
+    """Call a function that checks and writes a change, and convert its refusal to Glance's error.
 
-    :param guard: a function that checks the change, and then calls ``write``.
+    :param check: a function that checks the change, and then calls ``write``.
     :param write: the function that writes the change.
     :raises glance.common.exception.Forbidden: if the change is refused.
     """
     try:
-        guard(write)
+        check(write)
     except (ImagesBusy, exception.Conflict) as error:
         # Glance itself would answer with 500 if the status of the image was changed in between.
         raise _refused(request_context, conflict(BUSY)) from error
@@ -507,12 +507,12 @@ def _guard(request_context: Any, guard: Callable[[_Write], None], write: _Write)
         raise _refused(request_context, refusal) from refusal
 
 
-def guard_members(container_format: str, guard: GuardMember) -> None:
+def check_member_changes(container_format: str, check: CheckedMember) -> None:
     """Make Glance call a function that checks and writes each change of a package's members.
 
     :param container_format: the container format of packages; members of other images change as
         before.
-    :param guard: the function. It takes the request's context, the id of the package, the member,
+    :param check: the function. It takes the request's context, the id of the package, the member,
         the member's new status (empty for a removed member), and the function that writes the
         change.
     """
@@ -522,8 +522,8 @@ def guard_members(container_format: str, guard: GuardMember) -> None:
             write()
             return
         image_id, member_id = repository.image.image_id, member.member_id
-        guarding = functools.partial(guard, repository.context, image_id, member_id, status)
-        _guard(repository.context, guarding, write)
+        checking = functools.partial(check, repository.context, image_id, member_id, status)
+        _checked(repository.context, checking, write)
 
     def remove(repository: Any, member: Any) -> None:
         change(repository, member, "", functools.partial(_remove_member, repository, member))
@@ -615,7 +615,7 @@ def remove_drafts_for_good(
     glance.db.ImageRepo.remove = remove
 
 
-def guard_deletions(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
+def keep_releases(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
     """Make Glance refuse to delete a package that is still a release.
 
     Before Glance deletes a release, ``image_removals`` makes it a draft. But a release stays as it

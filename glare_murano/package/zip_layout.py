@@ -64,7 +64,7 @@ def read_members(stream: IO[bytes], size: int, max_entries: int) -> list[Member]
 
 
 def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
-    """Check the header and the descriptor of an entry, and store the offset of its data in it.
+    """Check an entry's header and descriptor, and set ``member.data``, the offset of its data.
 
     :param stream: the archive.
     :param member: the entry, from the directory.

@@ -64,11 +64,11 @@ def like(column: Any, pattern: str) -> Any:
 def literals_of(words: Iterable[str]) -> Collection[str]:
     """Convert the words of a search to strings that a database can search for.
 
-    A text that contains one of the words, in upper or lower case, contains one of these strings
-    after the text was converted to lower case. Other texts may also contain one of the strings.
+    The strings are parts of the words, in lower case. The database searches for them in texts that
+    it converts to lower case. It finds every text with one of the words, but may find others too.
 
-    :returns: the strings. They are empty if no string is possible for one of the words: not every
-        database can compare letters outside ASCII without regard to case.
+    :returns: the strings. The collection is empty if a word has no part that can be searched for:
+        not every database can compare letters outside ASCII without regard to case.
     """
     parts = [max(_comparable(word), key=len, default="") for word in words]
     return forms_of(parts) if all(parts) else ()

@@ -31,9 +31,9 @@ def environment_id() -> str | None:
 
 
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
-    """Reports to the task's environment, whichever environment a package passes.
+    """Reports to the task's environment.
 
-    In a static action, nothing is reported.
+    The environment that a package passes is ignored. In a static action, nothing is reported.
     """
 
     def __init__(self, environment: Any) -> None:
@@ -47,9 +47,9 @@ class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
 
 
 class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: ignore[misc]
-    """Counts the instances of the task's environment, whichever environment a package passes.
+    """Counts the instances of the task's environment.
 
-    In a static action, nothing is counted.
+    The environment that a package passes is ignored. In a static action, nothing is counted.
     """
 
     def __init__(self, environment: Any) -> None:

@@ -224,7 +224,7 @@ def select(
 
 
 class _Block:
-    """The green threads that one call of ``select`` runs."""
+    """The green threads in which one call of this module's ``select`` runs a function."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function

@@ -287,11 +287,11 @@ class LockedCatalog(Catalog):
 
         For each range, the newest locked version is chosen. Other catalogues choose as few versions
         as possible. With their rule, a query could get other versions than when the lock was
-        created.
+        created. If the query has pins for a package, they count instead of all locked versions.
         """
-        pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
+        pins = {fqn: list(versions) for fqn, versions in query.pins.items() if versions}
         for fqn, releases in self._by_fqn.items():
-            pins.setdefault(fqn, []).extend(release.version for release in releases)
+            pins.setdefault(fqn, [release.version for release in releases])
         provided = {**self._lock.external, **query.provided}
         locked = dataclasses.replace(query, pins=pins, provided=provided)
         resolved = resolution.by_level([self], locked)

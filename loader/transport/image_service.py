@@ -163,7 +163,10 @@ class ImageService:
             ) from error
 
     def _called(self, function: Callable[[], _Result]) -> _Result:
-        """Call a function of the library; raise CatalogError if it cannot read the answer."""
+        """Call a function of glanceclient.
+
+        :raises CatalogError: if glanceclient cannot read Glance's answer.
+        """
         try:
             return function()
         except GlareMuranoError:

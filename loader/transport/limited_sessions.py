@@ -118,9 +118,10 @@ def _limit(session: requests.Session) -> None:
 
 
 def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read the body of an answer at once, if a library would read it without a limit.
+    """Read the body of an answer, with a limit, before a library reads it without a limit.
 
-    Libraries read the bodies of refusals, and of answers that are not streamed, such as tokens.
+    Libraries read the bodies of refusals, and of answers that are not streamed, such as tokens. The
+    body of a streamed answer is left to the caller.
 
     :raises UnusableAnswer: if the body is too large.
     """

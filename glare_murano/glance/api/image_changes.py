@@ -93,7 +93,7 @@ class Transaction:
 def save(
     context: Any, image_id: str, attributes: Mapping[str, Any], write: Callable[[], None]
 ) -> None:
-    """Save new attributes of a package, if the checks pass; see ``internals.GuardSave``.
+    """Save new attributes of a package, if the checks pass; see ``internals.CheckedSave``.
 
     :param attributes: the changed attributes, with their new values.
     :param write: Glance's function that saves the image.
@@ -120,7 +120,7 @@ def save(
 def change_member(
     context: Any, image_id: str, member: str, status: str, write: Callable[[], None]
 ) -> None:
-    """Change a member of a package, if the checks pass; see ``internals.GuardMember``.
+    """Change a member of a package, if the checks pass; see ``internals.CheckedMember``.
 
     A member is a project with which the package is shared.
 

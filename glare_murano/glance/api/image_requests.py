@@ -70,12 +70,12 @@ class ImageRequestFilter:
         own = (internals.CLAIM, internals.DELETION)
         internals.keep_properties_through_saves([*own, *images.PROPERTIES])
         internals.keep_attributes_through_saves(images.CONTAINER_FORMAT, image_changes.save)
-        internals.guard_members(images.CONTAINER_FORMAT, image_changes.change_member)
+        internals.check_member_changes(images.CONTAINER_FORMAT, image_changes.change_member)
         internals.read_protections_in_turn()
         internals.check_new_images(_check_new)
         internals.hide_markers()
         internals.keep_drafts_from_cache(_is_draft)
-        internals.guard_deletions(lambda properties: bool(properties.get(images.PUBLISHED)))
+        internals.keep_releases(lambda properties: bool(properties.get(images.PUBLISHED)))
         internals.remove_drafts_for_good(images.CONTAINER_FORMAT, image_rows.was_published)
 
     @classmethod

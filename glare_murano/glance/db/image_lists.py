@@ -97,9 +97,9 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of packages in which a search finds one of some strings.
+    """Return a statement that finds the ids of the packages with one of the given strings.
 
-    The name, and the fields of ``SEARCHED``, are searched.
+    A string can be in the name of a package, or in a field of ``SEARCHED``.
 
     :param literals: the strings, in lower case.
     """

@@ -445,3 +445,44 @@ def test_a_locked_archive_that_is_another_is_reported_with_its_remedy() -> None:
 
     with pytest.raises(loader.CatalogError, match="restore this archive there, or create the"):
         list(loader.LockedCatalog(lock, other).fetch(release))
+
+
+@pytest.mark.parametrize(
+    ("pins", "chosen"),
+    [
+        ([], {"db 1.3.0"}),
+        (["1.2.0"], {"db 1.2.0"}),
+        (["1.2.0", "2.0.0"], {"db 1.2.0"}),
+        # A pin outside of the range does not count, and the newest locked version is chosen.
+        (["2.0.0"], {"db 1.3.0"}),
+    ],
+)
+def test_a_locked_pin_is_chosen_and_not_a_newer_locked_version(
+    pins: list[str], chosen: set[str]
+) -> None:
+    resolved = _resolved_with_pins(pins)
+    assert {str(release) for release, _ in resolved.releases if release.fqn == "db"} == chosen
+    assert resolved.unsatisfied == ()
+
+
+def test_a_pin_that_is_not_locked_is_missing() -> None:
+    resolved = _resolved_with_pins(["1.1.0"])
+    assert not [release for release, _ in resolved.releases if release.fqn == "db"]
+    (missing,) = resolved.unsatisfied
+    assert missing.demand.fqn == "db"
+
+
+def _resolved_with_pins(pins: list[str]) -> Any:
+    """Plan ``wiki`` by a lock that has ``db`` in 1.2.0, 1.3.0 and 2.0.0."""
+    lock = _lock(
+        {
+            "wiki": {"1.0.0": {"db": "1"}},
+            "old": {"1.0.0": {"db": "1.2.0"}},
+            "new": {"1.0.0": {"db": "1.3.0"}},
+            "newest": {"1.0.0": {"db": "2"}},
+            "db": {"1.1.0": {}, "1.2.0": {}, "1.3.0": {}, "2.0.0": {}},
+        },
+        {"wiki": "1", "old": "1", "new": "1", "newest": "1"},
+    )
+    query = Query((("wiki", VersionSpec.of("1")),), pins={"db": [Version(each) for each in pins]})
+    return loader.LockedCatalog(lock).resolve(query)
