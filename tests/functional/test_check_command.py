@@ -54,6 +54,17 @@ def test_every_problem_is_shown_in_every_format(
     assert (nothing.code, "there is no package" in nothing.out) == (1, True)
 
 
+def test_a_fault_in_a_manifest_is_annotated_at_its_line(
+    openstack: OpenStack, tmp_path: pathlib.Path
+) -> None:
+    manifest = "Format: '1.4'\nType: Library\nFullName: org.a\nName: A\nVersion: 1.0.0\n"
+    manifest += "UI: none.yaml\nClasses:\n  org.a.A: A.yaml\n"
+    place = packages.write(tmp_path / "a", {"manifest.yaml": manifest.encode()})
+    found = openstack.run("package", "check", place, "--format", "github").out
+    assert f"::error file={place}/manifest.yaml,line=8,title=class-file::Classes.org.a.A: " in found
+    assert f"::warning file={place}/manifest.yaml,line=6,title=form-missing::" in found
+
+
 def test_a_misspelt_key_and_a_missing_version_are_shown_with_the_errors(
     openstack: OpenStack, tmp_path: pathlib.Path, name: str
 ) -> None:

@@ -22,7 +22,11 @@ from tests.functional.client import Client
 from tests.unit.published import Shelf
 
 VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0-alpha.2", "2.0.0", "2.0.0+b.1")
-RANGES = ("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2")
+RANGES = (
+    *("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2"),
+    # Versions that differ only in their build.
+    *("2.0.0", "==2.0.0+b.1"),
+)
 NAMES = tuple(f"org.{letter}" for letter in "abcdef")
 
 # A package -> its versions -> what each requires.

@@ -12,7 +12,11 @@ from glare_murano.package import Version, VersionSpec
 from loader.catalogs import base
 
 VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.0.0+b.1")
-RANGES = ("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2")
+RANGES = (
+    *("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2"),
+    # Versions that differ only in their build.
+    *("2.0.0", "==2.0.0+b.1"),
+)
 # Among them such as YAML reads as something else than text.
 NAMES = ("a", "b", "c", "on", "null")
 
