@@ -38,7 +38,9 @@ def large_catalogue() -> Iterator[Figure]:
     yield Figure("memory of a process that reads", first["workers"] / _MIB, "MiB", 88)
     _write(large, _PACKAGES - 1, _VERSIONS)
     again = _render(large, target)
-    yield Figure("pages after one more release / all", again["seconds"] / first["seconds"], "", 0.27)
+    yield Figure(
+        "pages after one more release / all", again["seconds"] / first["seconds"], "", 0.27
+    )
     # The application, and the two packages that it requires, which have a new dependent.
     yield Figure("packages with new pages after one more release", again["written"], "", 3)
 
