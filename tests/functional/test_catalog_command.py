@@ -70,12 +70,9 @@ def test_packages_on_this_host_need_no_cloud(openstack: OpenStack, tmp_path: pat
     (place / "db.zip").write_bytes(packages.package("org.db"))
     (place / "broken.zip").write_bytes(b"PK")
     arguments = ("catalog", "render", str(tmp_path / "pages"), "--path", str(place))
-    shown = openstack.run(*arguments, cloud="")
-    assert shown.code == 0
+    shown = openstack.ok(*arguments, cloud="")
     assert f"{place}/broken.zip cannot be read: archive: " in shown.err
     (tmp_path / "pages" / "notes").touch()
-    refused = openstack.run(*arguments)
-    assert refused.code == 1
+    refused = openstack.fails(*arguments)
     assert "name an empty directory" in refused.err
-    missing = openstack.run("catalog", "render", str(tmp_path / "new"), "x", "--path", str(place))
-    assert missing.code == 3
+    openstack.fails("catalog", "render", str(tmp_path / "new"), "x", "--path", str(place), code=3)

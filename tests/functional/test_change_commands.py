@@ -43,8 +43,7 @@ def test_a_change_needs_a_reference_to_one_version(
 ) -> None:
     for version in ("1.0.0", "1.1.0"):
         _publish(glare, name, version)
-    several = openstack.run("package", "yank", name, "--reason", "broken")
-    assert several.code == 2
+    several = openstack.fails("package", "yank", name, "--reason", "broken", code=2)
     assert f"{name} 1.1.0" in several.err
     assert f"{name} 1.0.0" in several.err
     assert glare.names(name=name, yanked="neq:") == []
@@ -72,8 +71,7 @@ def test_an_administrator_deactivates_and_reactivates(
     administrator: OpenStack, openstack: OpenStack, glare: Client, name: str
 ) -> None:
     _publish(glare, name)
-    refused = openstack.run("package", "deactivate", name)
-    assert refused.code == 1
+    refused = openstack.fails("package", "deactivate", name)
     assert refused.err.startswith(f"cannot change {name} 1.0.0: ")
     assert "artifact:deactivate" in refused.err
     administrator.ok("package", "deactivate", name)
@@ -86,8 +84,7 @@ def test_a_deletion_asks_first(openstack: OpenStack, glare: Client, name: str) -
     _publish(glare, name)
     _publish(glare, name, "1.1.0")
     _publish(glare, f"{name}.user", Require={name: "1"})
-    asked = openstack.run("package", "delete", f"{name}@1.0.0")
-    assert asked.code == 1
+    asked = openstack.fails("package", "delete", f"{name}@1.0.0")
     assert f"required by {name}.user 1.0.0" in asked.err
     assert "add --yes" in asked.err
     openstack.ok("package", "delete", f"{name}@1.0.0", "--yes")
@@ -99,8 +96,7 @@ def test_the_last_package_that_another_requires_is_not_deleted(
 ) -> None:
     _publish(glare, name)
     _publish(glare, f"{name}.user", Require={name: "1"})
-    refused = openstack.run("package", "delete", name, "--yes")
-    assert refused.code == 1
+    refused = openstack.fails("package", "delete", name, "--yes")
     assert refused.err.startswith(
         f"cannot delete {name} 1.0.0: only {name} 1.0.0 satisfies requirements of active packages: "
         f"{name}.user 1.0.0 ({name} 1); delete or deactivate these first, each before the "

@@ -35,8 +35,7 @@ def test_every_problem_is_shown_in_every_format(
     valid = openstack.ok("package", "check", place.parent)
     assert (valid.out, valid.err) == ("", "packages: 1, errors: 0, warnings: 0\n")
     (place / "Classes/Thing.yaml").write_text(f"Name: {name}.Other\n")
-    failed = openstack.run("package", "check", place, place / "missing")
-    assert failed.code == 1
+    failed = openstack.fails("package", "check", place, place / "missing")
     assert "[class-missing]" in failed.out
     assert "Classes/Thing.yaml:1: error: does not define class" in failed.out
     assert "missing: error: No such file or directory [package-unreadable]" in failed.out
@@ -86,8 +85,7 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     warning = f"{place}: UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]\n"
     built = openstack.ok("package", "build", place, "--file", tmp_path / "wiki.zip")
     assert built.err == problem + warning
-    refused = openstack.run("package", "publish", place)
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", place)
     assert refused.err.startswith(problem + warning)
     set_option("check_forms", "warn")
     assert openstack.ok("package", "publish", place).err.startswith(problem + warning)
@@ -95,8 +93,7 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     shown = shown.replace(f"{place}: ", f"{place}/")
     checked = openstack.ok("package", "check", place)
     assert checked.out.startswith(shown.replace("LEVEL", "warning"))
-    strict = openstack.run("package", "check", "--strict", place)
-    assert strict.code == 1
+    strict = openstack.fails("package", "check", "--strict", place)
     assert strict.out.startswith(shown.replace("LEVEL", "error"))
 
 
@@ -112,8 +109,7 @@ def test_a_version_is_checked_against_a_release(
     manifest = packages.manifest(name, "1.1.0", Require={library: "1"})
     code = f"Name: {name}.Thing\nExtends: {library}.Base\n".encode()
     packages.write(place, packages.files(manifest) | {"Classes/Thing.yaml": code})
-    failed = openstack.run("package", "check", place, "--against", name)
-    assert failed.code == 1
+    failed = openstack.fails("package", "check", place, "--against", name)
     assert "version 1.1.0 is not enough" in failed.out
     assert "method version was removed" in failed.out
     required = packages.write(place.parent / "required" / library, base).parent
@@ -169,8 +165,7 @@ def test_a_wrong_release_is_reported(
 
 
 def test_a_release_is_compared_with_one_package(openstack: OpenStack, place: pathlib.Path) -> None:
-    result = openstack.run("package", "check", place, place, "--against", place)
-    assert result.code == 1
+    result = openstack.fails("package", "check", place, place, "--against", place)
     assert "--against needs the path of one package, and there are 2" in result.err
 
 
@@ -202,8 +197,7 @@ def test_an_archive_is_built_and_published(
     rows = json.loads(openstack.ok("package", "publish", place, "-f", "json").out)
     assert rows[0]["Result"] == "skipped, was published before"
     for arguments in ([place, "--file", place / "x.zip"], ["missing"], [place.parent]):
-        result = openstack.run("package", "build", *arguments)
-        assert result.code == 1
+        result = openstack.fails("package", "build", *arguments)
         assert result.err
         assert "Traceback" not in result.err
 
@@ -244,8 +238,7 @@ def test_a_draft_is_no_release_to_compare_with(
     assert glare.create(name, "1.2.0").status_code == 201
     place = packages.write(tmp_path / "new", new)
     for reference in (name, f"{name}@1"):
-        checked = openstack.run("package", "check", place, "--against", reference)
-        assert checked.code == 1
+        checked = openstack.fails("package", "check", place, "--against", reference)
         assert "version 1.1.0 is not enough: after 1.0.0" in checked.out
     compared = openstack.json("package", "compare", name, place)
     assert "class-removed" in [row["Rule"] for row in compared]

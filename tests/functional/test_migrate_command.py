@@ -151,9 +151,8 @@ def test_invalid_packages_and_those_that_require_them_do_not_stop_the_rest(
     upload(f"{name}.lost", Require={f"{name}.nowhere": 1})
     upload(f"{name}.good")
 
-    result = openstack.run("migrate", "-f", "json")
+    result = openstack.fails("migrate", "-f", "json")
 
-    assert result.code == 1
     rows = {row["Name"]: row for row in result.json()}
     assert rows[f"{name}.good"]["Result"] == "migrated"
     for part, reasons in {
@@ -311,9 +310,8 @@ def test_a_project_without_a_role_is_reported_and_public_ones_need_an_administra
     upload(name, owner=project, public=True)
     upload(f"{name}.foreign", owner=f"a{project}", public=True)
 
-    result = openstack.run("migrate", "-f", "json")
+    result = openstack.fails("migrate", "-f", "json")
 
-    assert result.code == 1
     reasons = {row["Name"]: row["Reason"] for row in result.json()}
     assert "the policy artifact:publish forbids it" in reasons[name]
     assert f"give your user a role in the project a{project}" in reasons[f"{name}.foreign"]
@@ -327,7 +325,7 @@ def test_the_url_of_murano_s_client_counts(
     wrong = {"application_catalog_endpoint_override": "http://127.0.0.1:1"}
     openstack.add_cloud("test", glare.url, glare.token, **wrong)
 
-    assert openstack.run("migrate", "--dry-run").code == 4
+    openstack.fails("migrate", "--dry-run", code=4)
     result = openstack.run("migrate", "-f", "json", options=["--murano-url", murano_url])
     assert [row["Name"] for row in result.json()] == [name]
 

@@ -160,8 +160,7 @@ def test_a_package_counts_as_uploaded_when_the_server_has_accepted_it(
     # Only the server knows the names of extension plug-ins.
     set_option("provided_packages", [f"{name}.bad:1.0.0"])
     bad, good = _write(tmp_path, f"{name}.bad", 10), _write(tmp_path, f"{name}.good", 10)
-    result = openstack.run("package", "publish", bad, good)
-    assert result.code == 1
+    result = openstack.fails("package", "publish", bad, good)
     assert f"uploaded {name}.good 1.0.0\n" in result.err
     assert f"uploaded {name}.bad" not in result.err
     assert "[plugin-name]" in result.err
@@ -213,8 +212,7 @@ def test_ctrl_c_while_the_bars_begin_leaves_no_hidden_cursor(
 
 
 def test_debug_shows_a_traceback(openstack: OpenStack, name: str) -> None:
-    line = openstack.run("package", "show", name)
-    assert line.code == 3
+    line = openstack.fails("package", "show", name, code=3)
     assert "Traceback" not in line.err
     environment = {**os.environ, **openstack.environment}
     command = [PROGRAM, "--debug", "murano", "package", "show", name]

@@ -184,4 +184,4 @@ def test_a_deleted_version_is_refused_before_any_upload(
         assert (result.code, result.err.count(message)) == (1, 1)
         assert "publish these files as another version" in result.err
         assert "drafts" not in result.err
-    assert command.run("package", "versions", other).code == 3
+    command.fails("package", "versions", other, code=3)

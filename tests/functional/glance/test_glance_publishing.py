@@ -83,9 +83,8 @@ def test_a_refused_publication_publishes_nothing(
     command: OpenStack, folder: pathlib.Path, fqn: str
 ) -> None:
     # Of another project, Glance's policy lets only an administrator publish for everybody.
-    refused = command.run("package", "publish", "--public", folder)
+    refused = command.fails("package", "publish", "--public", folder)
 
-    assert refused.code == 1
     assert "the policy publicize_image forbids it" in refused.err
     assert command.json("package", "list", f"{fqn}*") == []
 
@@ -120,8 +119,7 @@ def test_packages_are_copied_between_glance_and_glare(
     glare.publish(fqn, "1.1.0", packages.package(fqn, "1.1.0"))
 
     def copy(source: str, *arguments: str) -> list[str]:
-        result = command.run("package", "copy", *arguments, "-f", "json", cloud=source)
-        assert result.code == 0, result
+        result = command.ok("package", "copy", *arguments, "-f", "json", cloud=source)
         return [row["Result"] for row in result.json()]
 
     assert copy("glare", f"{fqn}@1.0.0", fqn, "--to-cloud", "test") == ["copied", "copied"]
@@ -143,12 +141,11 @@ def test_a_draft_with_other_files_is_refused_before_any_upload(
     required = {"Require": {f"{fqn}.db": "1"}}
     images.publish_draft(fqn, "1.0.0", packages.package(fqn, "1.0.0", Author="B", **required))
 
-    refused = command.run("package", "publish", folder)
+    refused = command.fails("package", "publish", folder)
 
-    assert refused.code == 1
     assert f"has a draft of {fqn} 1.0.0 with other files" in refused.err
     assert command.json("package", "list", f"{fqn}*", "--status", "drafted") != []
-    assert command.run("package", "versions", f"{fqn}.db").code == 3
+    command.fails("package", "versions", f"{fqn}.db", code=3)
 
 
 def test_a_draft_with_the_same_files_is_published(
