@@ -100,7 +100,7 @@ def schemas() -> Iterator[Figure]:
     classes = {CLASS: _BASE}
     classes |= {f"{NAME}.Sub{n}": _SUBCLASS.format(n) for n in range(_SUBCLASSES)}
     written = {name: f"{name}.yaml" for name in classes}
-    content = packages.files(packages.manifest(NAME, "0.1.0", Classes=written))
+    content = packages.content(NAME, "0.1.0", Classes=written)
     content |= {f"Classes/{written[name]}": code.encode() for name, code in classes.items()}
     folder = packages.write(scratch() / NAME, content)
     directories = f"{CORE_LIBRARY.absolute()},{folder}"

@@ -52,7 +52,7 @@ def _published(client: Client, name: str, count: int = 3, **more: Any) -> dict[s
     found = {}
     for number in range(count):
         fqn = f"{name}{number}"
-        files = packages.files(packages.manifest(fqn, **more))
+        files = packages.content(fqn, **more)
         files["Resources/data"] = dice.randbytes(number * 100_000)
         archive = packages.zipped(files)
         found[client.publish(fqn, "1.0.0", archive)["id"]] = archive
@@ -489,7 +489,7 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
 def test_a_large_archive_travels_by_itself(
     glare: Client, name: str, tmp_path: pathlib.Path
 ) -> None:
-    large = packages.files(packages.manifest(f"{name}.large"))
+    large = packages.content(f"{name}.large")
     large["Resources/data"] = random.Random(name).randbytes(2**20)
     glare.publish(f"{name}.large", "1.0.0", packages.zipped(large))
     archive = packages.package(name, Require={f"{name}.large": "1"})

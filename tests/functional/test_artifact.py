@@ -574,7 +574,7 @@ FORM = packages.FORM
 
 
 def _shown_package(name: str, **files: bytes) -> bytes:
-    content = packages.files(packages.manifest(name, Logo="brand.gif"))
+    content = packages.content(name, Logo="brand.gif")
     shown = {"brand.gif": GIF, "supplier_logo.png": PNG, "UI/ui.yaml": FORM}
     return packages.zipped({**content, **shown, **files})
 

@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture
 def place(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
-    return packages.write(tmp_path / "dev", packages.files(packages.manifest(name)))
+    return packages.write(tmp_path / "dev", packages.content(name))
 
 
 def test_every_problem_is_shown_in_every_format(
@@ -80,7 +80,7 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     """The server decides about them."""
     set_option("check_forms", "enforce")
     form = {"UI/ui.yaml": packages.FORM.replace(b"[]", b"x") + b"Template: {}\n"}
-    place = packages.write(tmp_path / "wiki", {**packages.files(packages.manifest(name)), **form})
+    place = packages.write(tmp_path / "wiki", packages.content(name, more=form))
     problem = f"{place}: UI/ui.yaml, line 5: Forms is 'x'; expected a list [form-section]\n"
     warning = f"{place}: UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]\n"
     built = openstack.ok("package", "build", place, "--file", tmp_path / "wiki.zip")
@@ -126,9 +126,9 @@ def test_classes_are_searched_for_in_required_packages(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     glare.publish(library, "1.0.0", packages.package(library))
     required = packages.write(
-        place.parent / "required" / "core", packages.files(packages.manifest("io.murano", "0.9.0"))
+        place.parent / "required" / "core", packages.content("io.murano", "0.9.0")
     ).parent
-    packages.write(required / "library", packages.files(packages.manifest(library)))
+    packages.write(required / "library", packages.content(library))
     code = f"Name: {name}.Thing\nExtends: {library}.Thing\nProperties:\n  other:\n"
     code += f"    Contract: $.class('{library}.Thing')\n"
 
@@ -233,7 +233,7 @@ def test_a_draft_is_no_release_to_compare_with(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     yanked = glare.publish(name, "1.0.1", packages.package(name, "1.0.1"))["id"]
     assert glare.set(yanked, "yanked", "loses data").status_code == 200
-    new = packages.files(packages.manifest(name, "1.1.0", Classes={f"{name}.New": "New.yaml"}))
+    new = packages.content(name, "1.1.0", Classes={f"{name}.New": "New.yaml"})
     glare.draft(name, "1.1.0", packages.zipped(new))
     assert glare.create(name, "1.2.0").status_code == 201
     place = packages.write(tmp_path / "new", new)
@@ -251,7 +251,7 @@ def test_files_and_directories_that_are_hard_to_name_are_shown(
     # pytest's workers cannot send captured log lines with such a name.
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
     odd = tmp_path / os.fsdecode(b"odd\xff%")
-    files = packages.files(packages.manifest(name))
+    files = packages.content(name)
     del files["Classes/Thing.yaml"]
     packages.write(odd, files)
     for form in ("text", "github"):

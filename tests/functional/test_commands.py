@@ -128,7 +128,7 @@ def test_a_missing_path_is_one_plain_sentence(
     monkeypatch: pytest.MonkeyPatch,
     command: list[str],
 ) -> None:
-    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    packages.write(tmp_path / "here", packages.content(name))
     monkeypatch.chdir(tmp_path)
     result = openstack.run("package", *command)
     assert (result.code, result.err) == (1, "missing: No such file or directory\n")
@@ -137,7 +137,7 @@ def test_a_missing_path_is_one_plain_sentence(
 def test_a_file_that_cannot_be_written_is_named(
     openstack: OpenStack, published: dict[str, str], name: str, tmp_path: pathlib.Path
 ) -> None:
-    source = packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    source = packages.write(tmp_path / "here", packages.content(name))
     target = tmp_path / "missing" / "package.zip"
     built = openstack.fails("package", "build", source, "--file", target)
     assert f"cannot write {target}: No such file or directory; name a file in" in built.err
@@ -190,7 +190,7 @@ def test_a_shell_reads_values_and_runs_none_of_them(
 def test_an_empty_path_is_not_the_current_directory(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    packages.write(tmp_path / "here", packages.content(name))
     monkeypatch.chdir(tmp_path / "here")
     for command in ("publish", "check", "build", "release"):
         result = openstack.fails("package", command, "", code=2)

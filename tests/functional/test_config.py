@@ -52,7 +52,7 @@ def publish(admin: Client, name: str) -> Callable[..., str]:
 
     def publish_one(last: str, version: str = "1.2.0", size: int = 0, **keys: Any) -> str:
         fqn = f"{name}.{last}"
-        content = packages.files(packages.manifest(fqn, version, **keys))
+        content = packages.content(fqn, version, **keys)
         content["Resources/large"] = fqn.encode() * (size // len(fqn))
         content["Resources/dense"] = random.Random(fqn).randbytes(size * 3 // 4)
         admin.publish(fqn, version, packages.zipped(content), public=True)
@@ -78,8 +78,7 @@ def test_catalogues_come_in_the_operators_order(
 ) -> None:
     name = publish("db")
     for version in ("1.1.0", "2.0.0"):
-        content = packages.files(packages.manifest(name, version))
-        packages.write(tmp_path / "folder" / version, content)
+        packages.write(tmp_path / "folder" / version, packages.content(name, version))
     engine = {"load_packages_from": tmp_path / "folder"}
 
     def loaded(catalogs: str, text: str) -> str:

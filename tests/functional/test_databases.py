@@ -259,7 +259,7 @@ def test_a_query_sees_one_state_of_the_database(
 
 def _unstorable_manifest(name: str, text: str) -> bytes:
     # Bytes, since YAML would not write what it reads.
-    content = packages.files(packages.manifest(name))
+    content = packages.content(name)
     escaped = text.encode("ascii", "backslashreplace").replace(b"\0", b"\\0")
     content["manifest.yaml"] += b'Description: "%b"\n' % escaped
     return packages.zipped(content)

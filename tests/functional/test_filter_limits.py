@@ -53,7 +53,7 @@ def _shop() -> bytes:
 
 
 def _package(name: str, version: str = "1.0.0", **keys: Any) -> bytes:
-    content = packages.files(packages.manifest(name, version, **{"Name": "Thing", **keys}))
+    content = packages.content(name, version, **{"Name": "Thing", **keys})
     content["Classes/Thing.yaml"] += f"Extends: {name.rsplit('.', 1)[0]}.Base\n".encode()
     return packages.zipped(content)
 

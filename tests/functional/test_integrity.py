@@ -130,9 +130,7 @@ def test_classes_that_only_code_names_may_be_missing(glare: Client, name: str) -
     """The engine searches for them when the code runs."""
     code = f"Name: {name}.Thing\nProperties:\n  other: {{Contract: $.class('org.none.Thing')}}\n"
     code += "Methods:\n  make:\n    Body: [new('org.none.Thing')]\n"
-    files = packages.files(packages.manifest(name)) | {"Classes/Thing.yaml": code.encode()}
-
-    glare.publish(name, "1.0.0", packages.zipped(files))
+    glare.publish(name, "1.0.0", packages.package(name, code=code))
 
 
 def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:

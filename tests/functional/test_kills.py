@@ -36,7 +36,7 @@ def site(
 
 
 def _package(name: str) -> bytes:
-    content = packages.files(packages.manifest(name))
+    content = packages.content(name)
     noise = random.randbytes(2_000_000)
     return packages.zipped({**content, "UI/ui.yaml": packages.FORM, "Resources/noise": noise})
 

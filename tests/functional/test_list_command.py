@@ -24,14 +24,12 @@ def published(glare_url: str, project: str) -> str:
     glare = Client(glare_url, f"user:{project}:member")
     start = f"org.{project}"
     for version in ("1.0.0", "1.10.0", "1.9.0"):
-        content = packages.files(packages.manifest(f"{start}.db", version, Tags=["store"]))
-        content["Classes/Thing.yaml"] = f"Name: {start}.db.Thing\n".encode()
-        glare.publish(f"{start}.db", version, packages.zipped(content))
-    content = packages.files(packages.manifest(f"{start}.wiki", Require={f"{start}.db": "1"}))
-    content["Classes/Thing.yaml"] = (
-        f"Name: {start}.wiki.Thing\nExtends: {start}.db.Thing\n".encode()
-    )
-    glare.publish(f"{start}.wiki", "1.0.0", packages.zipped(content))
+        code = f"Name: {start}.db.Thing\n"
+        database = packages.package(f"{start}.db", version, code, Tags=["store"])
+        glare.publish(f"{start}.db", version, database)
+    require = {f"{start}.db": "1"}
+    wiki = packages.extending(f"{start}.wiki", f"{start}.db.Thing", Require=require)
+    glare.publish(f"{start}.wiki", "1.0.0", wiki)
     return start
 
 

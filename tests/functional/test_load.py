@@ -122,8 +122,7 @@ def test_of_many_projects_that_make_one_version_public_one_wins(site: Site, name
 @pytest.mark.parametrize("framing", ["Content-Length", "Transfer-Encoding"])
 def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, framing: str) -> None:
     client = site.client(name.rpartition(".")[2], 1)
-    content = packages.files(packages.manifest(name))
-    data = packages.zipped({**content, "Resources/noise": random.randbytes(4_000_000)})
+    data = packages.package(name, more={"Resources/noise": random.randbytes(4_000_000)})
     artifact_id = client.create(name).json()["id"]
 
     with _half_sent(
@@ -152,8 +151,7 @@ def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, fr
 
 def test_an_upload_need_not_tell_its_length(site: Site, name: str) -> None:
     client = site.client(name.rpartition(".")[2])
-    content = packages.files(packages.manifest(name))
-    data = packages.zipped({**content, "Resources/noise": random.randbytes(1_000_000)})
+    data = packages.package(name, more={"Resources/noise": random.randbytes(1_000_000)})
     artifact_id = client.create(name).json()["id"]
     pieces = (data[start : start + 10_000] for start in range(0, len(data), 10_000))
 

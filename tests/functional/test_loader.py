@@ -304,7 +304,7 @@ def test_a_missing_package_is_reported_with_the_available_versions(
     tmp_path: pathlib.Path,
 ) -> None:
     publish("1.0.0", "1.2.0", "1.3.0", "2.0.0")
-    content = packages.files(packages.manifest("org.app", Require={name: ">=3"}))
+    content = packages.content("org.app", Require={name: ">=3"})
     packages.write(tmp_path / "directory" / "app", content)
     directory = loader.DirectoryCatalog(tmp_path / "directory")
     package_loader = loader.PackageLoader([directory, _catalog(glare, project)], cache)
@@ -395,7 +395,7 @@ def rich(glare: Client, name: str) -> str:
     """Publish a package with all kinds of files, and a required one; return its name."""
     needed = f"{name}.needed"
     for fqn, require in ((needed, {}), (name, {needed: "1"})):
-        files = packages.files(packages.manifest(fqn, Require=require))
+        files = packages.content(fqn, Require=require)
         files["UI/ui.yaml"] = packages.FORM
         files["logo.png"] = b"\x89PNG\r\n\x1a\n"
         files["Resources/script.sh"] = fqn.encode()
@@ -447,7 +447,7 @@ def test_a_template_is_given_as_files(
     glare: Client, project: str, name: str, cache: loader.Cache
 ) -> None:
     keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
-    files = packages.files(packages.manifest(name, **keys))
+    files = packages.content(name, **keys)
     files["template.yaml"] = b"heat_template_version: 2013-05-23\nresources: {}\n"
     glare.publish(name, "1.0.0", packages.zipped(files))
 
@@ -542,7 +542,7 @@ def test_a_package_that_cannot_be_loaded_is_named(
 
 def test_a_partly_unpacked_package_is_not_found(tmp_path: pathlib.Path) -> None:
     """Unpacking that is killed at a random moment leaves nothing that a catalogue finds."""
-    files = packages.files(packages.manifest("org.killed"))
+    files = packages.content("org.killed")
     files.update({f"Resources/{number}": b"x" * 100 for number in range(800)})
     (tmp_path / "package.zip").write_bytes(packages.zipped(files))
     for moment in range(25):

@@ -51,8 +51,7 @@ def upload(murano_url: str, project: str) -> Iterator[Upload]:
         files: Mapping[str, bytes] | None = None,
         **keys: Any,
     ) -> str:
-        content = packages.files(packages.manifest(name, version, **keys))
-        archive = packages.zipped({**content, **(files or {})})
+        archive = packages.package(name, version, more=files or {}, **keys)
         sent.append(murano_api.upload(murano_url, owner, archive, public, metadata))
         return sent[-1]
 

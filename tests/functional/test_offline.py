@@ -213,7 +213,7 @@ def test_directories_are_queried_as_usual(
     set_option: Callable[[str, object], None],
 ) -> None:
     set_option("check_requirements", "off")
-    content = packages.files(packages.manifest("org.local"))
+    content = packages.content("org.local")
     folder = DirectoryCatalog(packages.write(tmp_path / "local" / "org.local", content).parent)
     data = packages.package("org.wiki", Require={"org.local": "1"})
     glare.publish("org.wiki", "1.0.0", data)

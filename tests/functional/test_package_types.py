@@ -104,7 +104,7 @@ def test_a_manifest_overrides_the_types_default_for_the_core_library(
 
 def test_a_heat_templates_form_and_class_are_stored(glare: Client, name: str) -> None:
     keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
-    files = {**packages.files(packages.manifest(name, **keys)), "template.yaml": HOT}
+    files = packages.content(name, more={"template.yaml": HOT}, **keys)
 
     artifact = glare.publish(name, "1.0.0", packages.zipped(files))
 
@@ -116,7 +116,7 @@ def test_a_form_of_its_own_is_stored_and_an_invalid_template_refused(
     glare: Client, name: str
 ) -> None:
     keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
-    files = {**packages.files(packages.manifest(name, **keys)), "UI/ui.yaml": packages.FORM}
+    files = packages.content(name, more={"UI/ui.yaml": packages.FORM}, **keys)
     artifact_id = glare.create(name).json()["id"]
 
     wrong = glare.upload(artifact_id, packages.zipped({**files, "template.yaml": b"outputs: {}"}))

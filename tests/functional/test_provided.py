@@ -108,8 +108,7 @@ def test_a_closure_is_loaded_without_the_provided_package(
 def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pathlib.Path) -> None:
     content = packages.manifest("org.wiki", Require={PLUGIN: "1.4", "io.murano": "*"})
     packages.write(tmp_path / "in" / "wiki", packages.files(content))
-    core = packages.files(packages.manifest("io.murano", "0.1.0"))
-    packages.write(tmp_path / "in" / "core", core)
+    packages.write(tmp_path / "in" / "core", packages.content("io.murano", "0.1.0"))
 
     def load(version: str) -> list[str]:
         packages_ = loader.PackageLoader(DirectoryCatalog(tmp_path / "in"), tmp_path / "cache")
@@ -122,7 +121,7 @@ def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pa
 
 
 def test_subclasses_of_a_class_in_python_are_listed(tmp_path: pathlib.Path) -> None:
-    content = packages.files(packages.manifest("org.wiki", Require={PLUGIN: "1.4"}))
+    content = packages.content("org.wiki", Require={PLUGIN: "1.4"})
     content["Classes/Thing.yaml"] = b"Name: org.wiki.Thing\nExtends: org.ext.Mail\n"
     packages.write(tmp_path / "in" / "wiki", content)
 
@@ -159,7 +158,7 @@ def test_a_lock_file_marks_the_requirement_as_external(
 
 def _mail_package(fqn: str, version: str = "1.0.0") -> bytes:
     """A package that defines the class of the plug-in."""
-    content = packages.files(packages.manifest(fqn, version, Classes={MAIL: "Mail.yaml"}))
+    content = packages.content(fqn, version, Classes={MAIL: "Mail.yaml"})
     return packages.zipped({**content, "Classes/Mail.yaml": f"Name: {MAIL}\n".encode()})
 
 
@@ -236,8 +235,7 @@ class Directory:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
-        core = packages.files(packages.manifest("io.murano", "0.1.0"))
-        packages.write(folder / "in" / "core", core)
+        packages.write(folder / "in" / "core", packages.content("io.murano", "0.1.0"))
 
     def write(self, data: bytes) -> None:
         (self._folder / "in" / f"{len(list(self._folder.rglob('*')))}.zip").write_bytes(data)

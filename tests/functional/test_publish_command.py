@@ -23,7 +23,7 @@ def source(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
     def write(name: str, version: str, **keys: Any) -> pathlib.Path:
         folder = tmp_path / "sources" / name / version
         folder.mkdir(parents=True)
-        return packages.write(folder, packages.files(packages.manifest(name, version, **keys)))
+        return packages.write(folder, packages.content(name, version, **keys))
 
     return write
 

@@ -61,8 +61,7 @@ def test_a_deletion_and_another_write_end_in_one_state(
 ) -> None:
     project = name.rpartition(".")[2]
     one, another = (site.client(project, number) for number in range(2))
-    content = packages.files(packages.manifest(name, Tags=["one", "two"]))
-    data = packages.zipped({**content, "UI/ui.yaml": packages.FORM})
+    data = packages.package(name, more={"UI/ui.yaml": packages.FORM}, Tags=["one", "two"])
     answers: Counter[tuple[int, int]] = Counter()
 
     for number in range(effort.RACES):

@@ -15,8 +15,8 @@ from tests.functional.openstack_command import OpenStack
 def tree(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
     """A package in version 1.0.0, whose class lost its method in ``dev``."""
     tree = tmp_path / "trees" / name
-    packages.write(tree / "1.0.0", packages.files(packages.manifest(name, "1.0.0")))
-    content = packages.files(packages.manifest(name, None))
+    packages.write(tree / "1.0.0", packages.content(name, "1.0.0"))
+    content = packages.content(name, None)
     changed = {"Classes/Thing.yaml": f"Name: {name}.Thing\n".encode()}
     packages.write(tree / "dev", content | changed)
     return tree
@@ -28,8 +28,7 @@ def test_the_changes_of_a_published_package_are_shown(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     new = packages.write(
         tree / "1.1.0",
-        packages.files(packages.manifest(name, "1.1.0"))
-        | {"Classes/Thing.yaml": f"Name: {name}.Thing\nMethods:\n  go: {{}}\n".encode()},
+        packages.content(name, "1.1.0", code=f"Name: {name}.Thing\nMethods:\n  go: {{}}\n"),
     )
     shown = openstack.ok("package", "compare", name, new, "-f", "json")
     assert shown.json() == [
@@ -89,7 +88,7 @@ def test_a_form_that_only_a_dashboard_cannot_show_is_not_released(
 def test_packages_that_cannot_be_compared_are_reported(
     openstack: OpenStack, name: str, tree: pathlib.Path
 ) -> None:
-    other = packages.write(tree / "other", packages.files(packages.manifest(f"{name}2")))
+    other = packages.write(tree / "other", packages.content(f"{name}2"))
     for arguments, code, message in (
         ((tree / "1.0.0", other), 1, "are different packages"),
         ((f"{name}@3", other), 3, f"{name}@3"),

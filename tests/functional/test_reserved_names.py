@@ -128,10 +128,7 @@ class TestPublishing:
         self, glare: Client, admin: Client, name: str, reserve: Reserve, what: str
     ) -> None:
         defined = {"Classes": {f"{name}.reserved.Thing": "Thing.yaml"}}
-        archive = [
-            packages.zipped(packages.files(packages.manifest(name, version, **defined)))
-            for version in ("1.0.0", "2.0.0")
-        ]
+        archive = [packages.package(name, version, **defined) for version in ("1.0.0", "2.0.0")]
         draft = glare.draft(name, "1.0.0", archive[0])
         private = glare.publish(name, "2.0.0", archive[1])["id"]
         reserve(f"{name if what == 'name' else f'{name}.reserved'}: [owner]")
@@ -309,11 +306,10 @@ class TestChoosing:
     ) -> None:
         class_name, base = f"{name}.reserved.Thing", f"{name}.base.Base"
         keys = {"Classes": {class_name: "Thing.yaml"}, "Require": {f"{name}.base": "1"}}
-        content = packages.files(packages.manifest(name, **keys))
-        content["Classes/Thing.yaml"] = f"Name: {class_name}\nExtends: {base}\n".encode()
-        base_manifest = packages.manifest(f"{name}.base", Classes={base: "Base.yaml"})
-        glare.publish(f"{name}.base", "1.0.0", packages.zipped(packages.files(base_manifest)))
-        glare.publish(name, "1.0.0", packages.zipped(content))
+        archive = packages.package(name, code=f"Name: {class_name}\nExtends: {base}\n", **keys)
+        defining = packages.package(f"{name}.base", Classes={base: "Base.yaml"})
+        glare.publish(f"{name}.base", "1.0.0", defining)
+        glare.publish(name, "1.0.0", archive)
         text = f"{name}.reserved: [owner]"
         reserve(text)
         query = Query(classes=((class_name, loader.VersionSpec.of("*")),))
@@ -360,7 +356,7 @@ class TestPrivateOverrides:
         self, glare: Client, project: str, name: str, tmp_path: pathlib.Path
     ) -> None:
         glare.publish(name, "2.0.0", packages.package(name, "2.0.0"))
-        packages.write(tmp_path / "packages" / name, packages.files(packages.manifest(name)))
+        packages.write(tmp_path / "packages" / name, packages.content(name))
         directory = loader.DirectoryCatalog(tmp_path / "packages")
 
         in_glare = _catalog(glare, project)

@@ -95,7 +95,7 @@ def test_it_stops_cleanly_and_finds_everything_again(
 
 
 def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -> None:
-    content = packages.files(packages.manifest("org.test.killed"))
+    content = packages.content("org.test.killed")
     content["Resources/large"] = random.Random(0).randbytes(60 * 1024**2)
     data = packages.zipped(content)
     with _running(tmp_path / "state") as (process, printed):

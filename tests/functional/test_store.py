@@ -29,8 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _package(name: str, **keys: object) -> bytes:
-    content = packages.files(packages.manifest(name, **keys))
-    return packages.zipped({**content, "UI/ui.yaml": FORM})
+    return packages.package(name, more={"UI/ui.yaml": FORM}, **keys)
 
 
 def test_what_comes_through_one_process_goes_through_another(site: Site, name: str) -> None:

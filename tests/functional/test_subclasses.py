@@ -154,7 +154,7 @@ def test_a_missing_older_version_of_the_package_is_a_missing_requirement(
 def test_classes_that_inherit_from_each_other_end(glare: Client, base: str) -> None:
     _publish(glare, "org.a", "1.0.0", {"One": base})
     two = glare.create("org.b", "1.0.0").json()["id"]
-    files = packages.files(packages.manifest("org.b", Classes={"org.b.Two": "Two.yaml"}))
+    files = packages.content("org.b", Classes={"org.b.Two": "Two.yaml"})
     files["manifest.yaml"] += b"Require: {org.a: '*'}\n"
     files["Classes/Two.yaml"] = b"Name: org.b.Two\nExtends: org.a.One\n"
     assert glare.upload(two, packages.zipped(files)).status_code == 200
@@ -174,9 +174,8 @@ def test_subclasses_are_what_a_list_call_would_show(
     _publish(glare, f"{name}.own", "1.0.0", {"Own": base})
     _publish(admin, name, "1.0.0", {"Public": base}, public=True)
     draft = glare.create("org.draft").json()["id"]
-    files = packages.files(packages.manifest("org.draft", Require={f"{name}.base": "1"}))
-    files["Classes/Thing.yaml"] = f"Name: org.draft.Thing\nExtends: {base}\n".encode()
-    assert glare.upload(draft, packages.zipped(files)).status_code == 200
+    archive = packages.extending("org.draft", base, Require={f"{name}.base": "1"})
+    assert glare.upload(draft, archive).status_code == 200
 
     assert set(_subclasses(glare, base)) == {f"{name}.own.Own", f"{name}.Public"}
     assert set(_subclasses(as_user("strangers"), base)) == {f"{name}.Public"}

@@ -84,8 +84,7 @@ def _attached() -> Iterator[tuple[Terminal, TextIO]]:
 
 
 def _write(folder: pathlib.Path, name: str, size: int) -> pathlib.Path:
-    content = packages.files(packages.manifest(name))
-    content["Resources/data"] = random.Random(name).randbytes(size)
+    content = packages.content(name, more={"Resources/data": random.Random(name).randbytes(size)})
     return packages.write(folder / name, content)
 
 

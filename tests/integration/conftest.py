@@ -115,8 +115,7 @@ def publish_package(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
     """Publish a small package for every project."""
 
     def publish_files(name: str, version: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, version, **keys))
-        folder = packages.write(tmp_path / name / version, content)
+        folder = packages.write(tmp_path / name / version, packages.content(name, version, **keys))
         publish.publish(glare, [folder], public=True)
 
     return publish_files

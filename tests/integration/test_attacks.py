@@ -210,9 +210,7 @@ def _write_packages(folder: pathlib.Path, places: dict[str, str]) -> None:
     (folder / "configs").mkdir()
     secret = json.dumps({"secret": f"{PLANTED}-configs"})
     (folder / "configs" / f"{CONFIGURED}.json").write_text(secret)
-    content = packages.files(
-        packages.manifest(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
-    )
+    content = packages.content(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
     content["Classes/Application.yaml"] = _HONEST_CLASS.encode()
     packages.write(folder / "honest", content)
 

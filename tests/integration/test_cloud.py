@@ -1083,7 +1083,7 @@ def test_packages_are_managed_by_murano_s_own_client(
         return [(package.id, package.version) for package in found]
 
     one, other, admin = map(murano_of, ("one", "other", "admin"))
-    files = packages.files(packages.manifest(name, "1.2.0", Description="Text"))
+    files = packages.content(name, "1.2.0", Description="Text")
     form = _FORM.replace(b"{0}", name.encode())
     content = packages.zipped(files | {"UI/ui.yaml": form, "logo.png": _PNG})
 

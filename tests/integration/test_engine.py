@@ -104,11 +104,10 @@ def test_a_class_whose_package_is_missing_is_reported_with_the_available_ones(co
 def test_a_missing_requirement_is_reported_with_the_requiring_package(
     conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
 ) -> None:
-    newest = packages.files(packages.manifest("org.example.db", "3.0.0"))
+    newest = packages.content("org.example.db", "3.0.0")
     (required,) = publish.publish(glare, [packages.write(tmp_path / "db", newest)], public=True)
-    content = packages.files(packages.manifest(name, Require={"org.example.db": ">=3"}))
-    subclass = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
-    content["Classes/Thing.yaml"] = subclass.encode()
+    code = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
+    content = packages.content(name, code=code, Require={"org.example.db": ">=3"})
     publish.publish(glare, [packages.write(tmp_path / name, content)], public=True)
     override = {"X-Murano-Override-Checks": "true"}
     glare.delete(f"{publish.ARTIFACTS}/{required['id']}", headers=override)
@@ -161,8 +160,7 @@ def test_a_schema_without_a_version_is_of_the_newest(
 ) -> None:
     code = "Name: {0}.Thing\nProperties: {{{1}: {{Contract: $}}}}\n"
     for number, added in (("1.9.0", "old"), ("1.10.0", "new")):
-        files = packages.files(packages.manifest(name, number))
-        files["Classes/Thing.yaml"] = code.format(name, added).encode()
+        files = packages.content(name, number, code=code.format(name, added))
         publish.publish(glare, [packages.write(tmp_path / number, files)], public=True)
 
     assert tasks.schemas(f"{name}.Thing", version)[""]["properties"].keys() == {"new"}
@@ -174,8 +172,7 @@ def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path
         "    Usage: Static\n    Scope: Public\n    Body:\n"
         "      - Return: new(sys:Resources).string('text')\n"
     )
-    files = packages.files(packages.manifest(name))
-    files["Classes/Thing.yaml"] = code.format(name=name).encode()
+    files = packages.content(name, code=code.format(name=name))
     packages.write(tmp_path / "package", {**files, "Resources/text": b"one\r\ntwo\n"})
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
@@ -249,7 +246,7 @@ def extending(name: str, publish_package: Publish, glare: Any, tmp_path: pathlib
         publish_package(name, version)
     for suffix, range_text in (("one", "1"), ("two", "2"), ("any", ">=1")):
         requirer = f"{name}.{suffix}"
-        content = packages.files(packages.manifest(requirer, Require={name: range_text}))
+        content = packages.content(requirer, Require={name: range_text})
         content["Classes/Thing.yaml"] = _EXTENDING.format(base=name, name=requirer).encode()
         publish.publish(glare, [packages.write(tmp_path / requirer, content)], public=True)
     return name
@@ -307,7 +304,7 @@ def test_directories_of_the_host_come_before_glare(
 ) -> None:
     publish_package(name, "1.5.0")
     folder = tmp_path / "folders"
-    packages.write(folder / "thing", packages.files(packages.manifest(name, "1.1.0")))
+    packages.write(folder / "thing", packages.content(name, "1.1.0"))
     packages.write(folder / "broken", {"manifest.yaml": b"FullName: [a"})
     conf.set_override("load_packages_from", [str(folder), str(tmp_path / "missing")], "engine")
 
@@ -326,8 +323,7 @@ def test_the_next_task_sees_the_changes_of_a_directory(
     loaded = []
 
     for version in ("1.0.0", "1.1.0"):
-        content = packages.files(packages.manifest(name, version))
-        packages.write(tmp_path / name / version, content)
+        packages.write(tmp_path / name / version, packages.content(name, version))
         with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
             package = loader.load_package(name, helpers.parse_version_spec("1"))
         loaded.append(str(package.version))
@@ -497,8 +493,7 @@ def publish_class(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
     """Publish a package with the class ``NAME.Thing``, of this code."""
 
     def publish_code(name: str, version: str, code: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, version, **keys))
-        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+        content = packages.content(name, version, code=f"Name: {name}.Thing\n{code}", **keys)
         folder = packages.write(tmp_path / "classes" / name / version, content)
         publish.publish(glare, [folder], public=True)
 
@@ -759,7 +754,7 @@ def inherit(
         required = {b: ({d: b_requires}, [d]), c: ({d: c_requires}, [d]), a: ({b: 1, c: 1}, [b, c])}
         folders = []
         for package, (requirements, parents) in required.items():
-            content = packages.files(packages.manifest(package, Require=requirements))
+            content = packages.content(package, Require=requirements)
             folders.append(
                 packages.write(tmp_path / package, {**content, **_class(package, *parents)})
             )

@@ -23,8 +23,7 @@ def write(conf: Any, name: str, tmp_path: pathlib.Path) -> Write:
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
     def write_package(code: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, "1.2.0", **keys))
-        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+        content = packages.content(name, "1.2.0", code=f"Name: {name}.Thing\n{code}", **keys)
         packages.write(tmp_path / name, content)
 
     return write_package

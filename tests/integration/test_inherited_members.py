@@ -23,8 +23,7 @@ def publish_class(conf: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
     def write(name: str, code: str, version: str = "1.0.0", **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, version, **keys))
-        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+        content = packages.content(name, version, code=f"Name: {name}.Thing\n{code}", **keys)
         packages.write(tmp_path / name / version, content)
 
     return write

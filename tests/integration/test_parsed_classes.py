@@ -161,7 +161,7 @@ def app(conf: Any, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.Monkey
     """A class of a package where the engine finds it; no class is kept before."""
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
     monkeypatch.setattr(parsed_classes, "kept", ParsedClasses())
-    content = packages.files(packages.manifest(name, "1.2.0"))
+    content = packages.content(name, "1.2.0")
     content["Classes/Thing.yaml"] = f"""\
 Name: {name}.Thing
 Properties:

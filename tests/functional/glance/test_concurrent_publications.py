@@ -260,11 +260,10 @@ def test_names_are_compared_by_case_and_wildcards_are_letters(
 
 def test_dependents_and_subclasses_are_found(site: service.Glance, fqn: str) -> None:
     base, extending = f"{fqn}.base", f"{fqn}.extending"
-    files = packages.files(packages.manifest(extending, Require={base: "1", "io.murano": "*"}))
-    files["Classes/Thing.yaml"] = f"Name: {extending}.Thing\nExtends: {base}.Thing\n".encode()
+    require = {base: "1", "io.murano": "*"}
     rows = [
         stored.package(packages.package(base, Require={"io.murano": "*"}), "families"),
-        stored.package(packages.zipped(files), "families"),
+        stored.package(packages.extending(extending, f"{base}.Thing", Require=require), "families"),
     ]
     stored.store(site, rows)
     client, _ = _clients(site, "families", "member,reader", 2)

@@ -40,8 +40,7 @@ def folder(tmp_path: pathlib.Path, fqn: str) -> pathlib.Path:
     """Two packages that require each other."""
     folder = tmp_path / "packages"
     for name, required in ((fqn, f"{fqn}.db"), (f"{fqn}.db", fqn)):
-        files = packages.files(packages.manifest(name, "1.0.0", Require={required: "1"}))
-        packages.write(folder / name, files)
+        packages.write(folder / name, packages.content(name, "1.0.0", Require={required: "1"}))
     return folder
 
 
@@ -165,7 +164,7 @@ def test_a_shared_package_satisfies_requirements_once_it_is_accepted(
     archive = packages.package(f"{fqn}.db", "1.0.0")
     accepted = {glance_project: "accepted"}
     stored.store(glance, [stored.package(archive, "another", "shared", members=accepted)])
-    files = packages.files(packages.manifest(fqn, "1.0.0", Require={f"{fqn}.db": "1"}))
+    files = packages.content(fqn, "1.0.0", Require={f"{fqn}.db": "1"})
 
     command.ok("package", "publish", packages.write(tmp_path / "wiki", files))
     assert f"{fqn}.db 1.0.0" in command.ok("package", "tree", fqn).out

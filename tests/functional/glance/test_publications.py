@@ -122,15 +122,13 @@ def test_the_names_of_a_plugin_are_refused(
     named = images.create(PLUGIN, "2.0.0")
     assert named.status_code == 403
     assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named.text
-    content = packages.files(packages.manifest(package_name, Classes={MAIL: "Mail.yaml"}))
-    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
-    defining = images.publish_draft(package_name, "1.0.0", packages.zipped(content))
+    archive = packages.package(package_name, Classes={MAIL: "Mail.yaml"})
+    defining = images.publish_draft(package_name, "1.0.0", archive)
     assert f"class {MAIL} is defined by an extension plug-in" in defining[form.REFUSAL]
 
     # Published before the option was set.
-    content |= packages.files(packages.manifest(package_name, "1.1.0", Classes={MAIL: "Mail.yaml"}))
-    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
-    old = stored.package(packages.zipped(content), images.project)
+    archive = packages.package(package_name, "1.1.0", Classes={MAIL: "Mail.yaml"})
+    old = stored.package(archive, images.project)
     stored.store(glance, [old])
     refused = image_admin.publications(old.id, visibility="public")
     assert refused.status_code == 403, refused.text

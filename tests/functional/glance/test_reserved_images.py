@@ -110,7 +110,7 @@ def test_a_draft_of_another_project_is_refused(reserving: service.Glance, roles:
 
 def test_a_class_of_another_project_is_refused_at_the_import(reserving: service.Glance) -> None:
     client = _client(reserving, "classes")
-    files = packages.files(packages.manifest("org.own", Classes={"org.nobody.Db": "Thing.yaml"}))
+    files = packages.content("org.own", Classes={"org.nobody.Db": "Thing.yaml"})
 
     image = client.publish_draft("org.own", "1.0.0", packages.zipped(files))
 

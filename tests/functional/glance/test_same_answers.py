@@ -42,7 +42,7 @@ PACKAGES: Mapping[tuple[str, str], tuple[dict[str, str], dict[str, str], str]] =
 
 def _archive(fqn: str, version: str, require: dict[str, str], extends: dict[str, str]) -> bytes:
     classes = {f"{fqn}.{name}": f"{name}.yaml" for name in extends}
-    files = packages.files(packages.manifest(fqn, version, Classes=classes, Require=require))
+    files = packages.content(fqn, version, Classes=classes, Require=require)
     for name, base in extends.items():
         line = f"Extends: {base}\n" if base else ""
         files[f"Classes/{name}.yaml"] = f"Name: {fqn}.{name}\n{line}".encode()

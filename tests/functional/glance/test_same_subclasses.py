@@ -63,7 +63,7 @@ class Made(NamedTuple):
         require = {prefix + name: spec for name, spec in self.require.items()}
         classes = {f"{prefix}{self.name}.{kind}": f"{kind}.yaml" for kind in self.extends}
         keys = {"Classes": classes, "Require": require, "Tags": ["made"]}
-        files = packages.files(packages.manifest(prefix + self.name, self.version, **keys))
+        files = packages.content(prefix + self.name, self.version, **keys)
         for kind, bases in self.extends.items():
             listed = ", ".join(prefix + base for base in bases)
             text = f"Name: {prefix}{self.name}.{kind}\nExtends: [{listed}]\n"

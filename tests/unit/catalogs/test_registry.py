@@ -256,7 +256,7 @@ def test_a_package_is_loaded_from_the_first_catalogue_that_has_it(
     conf: cfg.ConfigOpts, tmp_path: pathlib.Path
 ) -> None:
     for folder, version in (("first", "1.0.0"), ("second", "1.1.0")):
-        content = packages.files(packages.manifest("org.app", version))
+        content = packages.content("org.app", version)
         packages.write(tmp_path / folder / "org.app" / version, content)
     conf.register_opt(cfg.ListOpt("load_packages_from"), "engine")
     folders = [str(tmp_path / "first"), str(tmp_path / "second")]

@@ -56,7 +56,7 @@ def archive() -> bytes:
 
 
 def _archive(size: int) -> bytes:
-    content = packages.files(packages.manifest("org.faulty"))
+    content = packages.content("org.faulty")
     content["Resources/large"] = random.Random(0).randbytes(size)
     return packages.zipped(content)
 
