@@ -181,3 +181,9 @@ def message(answer: requests.Response | Answer) -> str:
     """What the service says of an error."""
     text: str = answer.json()["error"]["message"]
     return text
+
+
+def refusal(answer: requests.Response | Answer, status: int) -> str:
+    """Check the status of a refused request, and return what the service says of it."""
+    assert answer.status_code == status, answer.content
+    return message(answer)

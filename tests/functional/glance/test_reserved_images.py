@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-import requests
 
 from glare_murano import images as form
 from glare_murano.package import VersionSpec
@@ -15,7 +14,7 @@ from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Query
 from loader import resolution
 from tests import packages
-from tests.functional.client import message
+from tests.functional.client import message, refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.conftest import Catalogs
 from tests.functional.glance.image_client import ImageClient
@@ -69,19 +68,12 @@ def _client(glance: service.Glance, project: str, roles: str = "member,reader") 
     return ImageClient(glance.url, f"user:{project}:{roles}")
 
 
-def _message(refused: requests.Response) -> str:
-    """Return the message of a refusal by Glance's own API."""
-    assert refused.status_code == 403, refused.text
-    text: str = refused.json()["error"]["message"]
-    return text
-
-
 def test_a_core_library_is_refused_to_those_who_may_not_publicize(
     glance: service.Glance, images: ImageClient, core_library: str
 ) -> None:
     refused = images.create("io.murano", "0.99.0")
 
-    assert "io.murano is Murano's core library" in _message(refused)
+    assert "io.murano is Murano's core library" in refusal(refused, 403)
     # A draft that was created in another way is not published either.
     data = packages.package("io.murano", "0.98.0")
     draft = stored.package(data, images.project, properties={form.PUBLISHED: ""})
@@ -95,7 +87,7 @@ def test_a_draft_of_another_project_is_refused(reserving: service.Glance, roles:
     client = _client(reserving, f"tenant-{len(roles)}", roles)
     name = "org.reserved.db"
 
-    text = _message(client.create(name))
+    text = refusal(client.create(name), 403)
 
     assert "under the prefix org.reserved, which is reserved for project owner" in text
     assert client.request("GET", f"/v2/images/{client.id_of(name, '1.0.0')}").status_code == 404

@@ -18,7 +18,7 @@ import sqlalchemy
 
 from glare_murano import images as form
 from tests import packages
-from tests.functional.client import message
+from tests.functional.client import message, refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 from tests.processes import wait_until
@@ -147,9 +147,8 @@ def test_a_deletion_that_was_cut_leaves_the_draft_and_can_be_repeated(
     process.start()
 
     assert images.show(draft)["status"] == "active"
-    refused = images.publications(draft)
-    assert refused.status_code == 409
-    assert f"{package_name} 1.0.0 ({draft}) has lost its archive" in message(refused)
+    refused = refusal(images.publications(draft), 409)
+    assert f"{package_name} 1.0.0 ({draft}) has lost its archive" in refused
     assert images.lost((package_name, "1.0.0")) == []
     assert images.delete(draft).status_code == 204
     assert stored.count_rows(glance, draft) == {}
@@ -198,9 +197,8 @@ def test_a_killed_deletion_leaves_a_draft_which_can_be_published_again(
         # The package is out of the catalogue before Glance deletes anything.
         assert _found(images, package_name) == []
         assert form.PUBLISHED not in images.show(id_)
-        refused = images.publications(id_)
-        assert refused.status_code == 409
-        assert f"another request is deleting {package_name} 1.0.0" in message(refused)
+        refused = refusal(images.publications(id_), 409)
+        assert f"another request is deleting {package_name} 1.0.0" in refused
         process.kill()
         assert isinstance(deletion.exception(), requests.ConnectionError)
     process.start()
