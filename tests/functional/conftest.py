@@ -16,6 +16,7 @@ from oslo_policy import policy as oslo_policy
 from glare_murano import fields
 from glare_murano.glare import server
 from tests import packages
+from tests.functional import murano_api
 from tests.functional.client import Client, Wire
 from tests.waits import waits
 
@@ -120,6 +121,13 @@ def wire(glare: Client) -> Iterator[Wire]:
 def admin(glare_url: str) -> Client:
     """A client of an administrator of another project."""
     return Client(glare_url, server.TOKEN)
+
+
+@pytest.fixture(scope="module")
+def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Murano API that keeps its packages itself."""
+    with murano_api.running(tmp_path_factory.mktemp("murano")) as url:
+        yield url
 
 
 @pytest.fixture

@@ -16,22 +16,14 @@ from muranoclient.v1.client import Client as MuranoClient
 
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs.glare import GlareCatalog, GlareRepository
-from loader.counters import Counters
 from loader.publishing import migration
-from loader.publishing.migration import Migration, Result
-from loader.transport.adapter import ServiceAdapter
+from loader.publishing.migration import Result
 from tests import packages
-from tests.functional import murano_api
+from tests.functional import migrating, murano_api
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
 _PATCH = {"Content-Type": "application/murano-packages-json-patch"}
-
-
-@pytest.fixture(scope="module")
-def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with murano_api.running(tmp_path_factory.mktemp("murano")) as found:
-        yield found
 
 
 Upload = Callable[..., str]
@@ -71,40 +63,19 @@ def openstack(tmp_path: pathlib.Path, glare: Client, murano_url: str) -> OpenSta
 @pytest.fixture
 def migrate(
     murano_url: str, admin: Client, tmp_path: pathlib.Path
-) -> Callable[[], list[Migration]]:
+) -> Callable[[], migrating.Results]:
     """Migrates the packages of all projects as an administrator, with a role in each project."""
-    numbers = iter(range(9))
+    source = migrating.murano(murano_url, admin.session())
+    catalog = GlareCatalog(admin.session(), project_id="admin", endpoint=admin.url)
 
-    def run() -> list[Migration]:
-        folder = tmp_path / f"archives{next(numbers)}"
-        folder.mkdir()
-        client = _murano(murano_url, admin)
-        entries = migration.read(client, migration.find(client, all_projects=True), folder)
-        repository = _repository(admin)
-        migration.compare(
-            entries,
-            repository,
-            lambda owner: _repository(Client(admin.url, f"admin:{owner}:member")),
-        )
-        catalog = GlareCatalog(admin.session(), project_id="admin", endpoint=admin.url)
-        migration.check_requirements(entries, repository, catalog)
-        migration.migrate(entries, repository)
-        return entries
+    def scope(owner: str) -> GlareRepository:
+        return _repository(Client(admin.url, f"admin:{owner}:member"))
 
-    return run
-
-
-def _murano(url: str, user: Client) -> ServiceAdapter:
-    more = {"service_type": "application-catalog", "endpoint_override": url}
-    return ServiceAdapter(user.session(), "Murano's API", Counters(), 3, 60, 1000, **more)
+    return lambda: migrating.migrate(source, catalog, _repository(admin), scope, tmp_path)
 
 
 def _repository(user: Client) -> GlareRepository:
     return GlareRepository(user.session(), project_id=user.token.split(":")[1], endpoint=user.url)
-
-
-def _results(entries: list[Migration]) -> dict[tuple[str, str], tuple[str, str]]:
-    return {(e.package.fqn, e.package.owner): (e.result.value, e.reason) for e in entries}
 
 
 def _found(user: Client, name: str, owner: str) -> Any:
@@ -214,7 +185,7 @@ def test_a_dry_run_says_what_the_migration_does(
 
 
 def test_packages_of_all_projects_keep_owner_and_visibility(
-    migrate: Callable[[], list[Migration]], admin: Client, upload: Upload, name: str, project: str
+    migrate: Callable[[], migrating.Results], admin: Client, upload: Upload, name: str, project: str
 ) -> None:
     shared, app = f"{name}.shared", f"{name}.app"
     upload(shared, "1.0.0", owner=f"a{project}", public=True)
@@ -229,7 +200,7 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
     # A public package cannot use a private one, which only its project has.
     upload(f"{name}.public", owner=f"b{project}", public=True, Require={shared: 2})
 
-    results = _results(migrate())
+    results = migrate()
 
     result, reason = results.pop((f"{name}.public", f"b{project}"))
     assert (result, f"requires {shared} in the range 2" in reason) == ("refused", True)
@@ -245,14 +216,14 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
         found = _found(admin, fqn, owner)
         assert (found["status"], found["visibility"]) == ("active", visibility)
         assert found["version"] == version
-    assert {result for result, _ in _results(migrate()).values()} == {Result.SKIPPED, "refused"}
+    assert {result for result, _ in migrate().values()} == {Result.SKIPPED, "refused"}
     # It was refused before an upload, though its project has the private package by now.
     found = admin.request("GET", "", params={"name": f"{name}.public"}).json()
     assert found["artifacts"] == []
 
 
 def test_disabled_packages_and_the_core_library_are_left_out(
-    migrate: Callable[[], list[Migration]],
+    migrate: Callable[[], migrating.Results],
     murano_url: str,
     upload: Upload,
     name: str,
@@ -267,7 +238,7 @@ def test_disabled_packages_and_the_core_library_are_left_out(
     ).raise_for_status()
     upload("io.murano", None, owner="admin", public=True)
 
-    results = _results(migrate())
+    results = migrate()
 
     assert results[name, project] == (
         "left out",
@@ -279,7 +250,7 @@ def test_disabled_packages_and_the_core_library_are_left_out(
 
 
 def test_a_stopped_migration_goes_on(
-    migrate: Callable[[], list[Migration]],
+    migrate: Callable[[], migrating.Results],
     upload: Upload,
     admin: Client,
     name: str,
@@ -295,7 +266,7 @@ def test_a_stopped_migration_goes_on(
             migrate()
     assert len(admin.names(owner=project, status="drafted")) == 2
 
-    assert set(_results(migrate()).values()) == {("migrated", "")}
+    assert set(migrate().values()) == {("migrated", "")}
     assert len(admin.names(owner=project, status="active")) == 2
 
 
@@ -335,7 +306,7 @@ def test_all_pages_are_read(
     monkeypatch.setattr(murano_catalog, "PAGE", 1)
     for number in range(3):
         upload(f"{name}{number}")
-    found = migration.find(_murano(murano_url, admin), all_projects=True)
+    found = migration.find(migrating.murano(murano_url, admin.session()), all_projects=True)
     assert len(list(found)) == 3
 
 
