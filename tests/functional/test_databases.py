@@ -3,7 +3,6 @@
 """The API gives the same answers over every database that Glare runs on."""
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,14 +46,8 @@ VERSIONS = (
 UNSTORABLE = ("a\0b", "a\ud800b", "a\U0001f600b")
 
 
-@pytest.fixture(scope="module", params=["sqlite", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    """One API process over a database."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with sites.of_database(request.param, folder, number=1) as site:
-        yield site
+# One API process over a database.
+site = sites.fixture(sites.of_database, ["sqlite", *sites.SHARED_DATABASES], number=1)
 
 
 @pytest.fixture

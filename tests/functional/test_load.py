@@ -10,7 +10,7 @@ import socket
 import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,12 +23,7 @@ from tests.functional.sites import Site
 CLIENTS = 50
 
 
-@pytest.fixture(scope="module", params=["development", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    with sites.shared(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development", *sites.SHARED_DATABASES])
 
 
 def _together(work: Callable[[int], Any]) -> list[Any]:

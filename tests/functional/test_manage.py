@@ -28,10 +28,7 @@ _MARK = (
 _CHANGED = "UPDATE glare_artifacts SET updated_at = :time WHERE id = :id"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with sites.development(tmp_path_factory.mktemp("development")) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development"])
 
 
 @pytest.fixture

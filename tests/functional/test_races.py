@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import requests
@@ -21,12 +21,7 @@ from tests.functional.sites import Site
 AHEAD_SECONDS = 0.1
 
 
-@pytest.fixture(scope="module", params=["development", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    with sites.shared(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development", *sites.SHARED_DATABASES])
 
 
 def _together(*requests_: Callable[[], requests.Response]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@
 import concurrent.futures
 import functools
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 import pytest
 import requests
@@ -27,12 +27,7 @@ _DEACTIVATED, _DELETED = "deactivated private", "deleted"
 _Send = Callable[[Client, str], requests.Response]
 
 
-@pytest.fixture(scope="module", params=sites.SHARED_DATABASES)
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    with sites.of_database(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        yield site
+site = sites.fixture(sites.of_database, sites.SHARED_DATABASES)
 
 
 @pytest.fixture
