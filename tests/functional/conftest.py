@@ -13,8 +13,10 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
+import loader
 from glare_murano import fields
 from glare_murano.glare import server
+from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional import murano_api
 from tests.functional.client import Client, Wire
@@ -121,6 +123,18 @@ def wire(glare: Client) -> Iterator[Wire]:
 def admin(glare_url: str) -> Client:
     """A client of an administrator of another project."""
     return Client(glare_url, server.TOKEN)
+
+
+@pytest.fixture
+def catalog(glare: Client, project: str) -> GlareCatalog:
+    """The test's project in Glare, as loaders see it."""
+    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path) -> loader.Cache:
+    """An empty cache."""
+    return loader.Cache(tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")

@@ -44,11 +44,6 @@ def released(glare_url: str) -> Client:
     return client
 
 
-@pytest.fixture
-def cache(tmp_path: pathlib.Path) -> loader.Cache:
-    return loader.Cache(tmp_path / "cache")
-
-
 def _catalog(client: Client, project: str | None = None) -> GlareCatalog:
     return GlareCatalog(client.session(), endpoint=client.url, project_id=project)
 

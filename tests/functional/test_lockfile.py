@@ -31,11 +31,6 @@ def publish(glare: Client) -> Publish:
 
 
 @pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
-
-
-@pytest.fixture
 def nowhere(glare: Client, project: str) -> GlareCatalog:
     """The same catalogue while it cannot be reached."""
     return GlareCatalog(

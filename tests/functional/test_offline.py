@@ -44,11 +44,6 @@ class _Switched:
 
 
 @pytest.fixture
-def cache(tmp_path: pathlib.Path) -> loader.Cache:
-    return loader.Cache(tmp_path)
-
-
-@pytest.fixture
 def project_loaders(glare: Client, project: str, cache: loader.Cache) -> _Switched:
     for version in ("1.0.0", "1.1.0"):
         glare.publish("org.db", version, packages.package("org.db", version))
@@ -270,7 +265,7 @@ def test_a_record_without_an_archive_is_not_used(
     package = project_loaders.loader().load("org.db", VersionSpec.of("1"))
     # Without its archive, what was unpacked counts for nothing.
     assert pathlib.Path(package.get_resource("text")).parent.parent.is_dir()
-    for archive in (tmp_path / "archives").iterdir():
+    for archive in (tmp_path / "cache" / "archives").iterdir():
         archive.rename(tmp_path / archive.name)
     project_loaders.go_down()
 
@@ -283,7 +278,8 @@ def test_a_damaged_record_is_ignored(
 ) -> None:
     project_loaders.loader().load("org.db", VersionSpec.of("1.0"))
     project_loaders.loader().load("org.db", VersionSpec.of("1.1"))
-    damaged = next(p for p in (tmp_path / "resolved").rglob("*.json") if "1.1.0" in p.read_text())
+    resolved = (tmp_path / "cache" / "resolved").rglob("*.json")
+    damaged = next(path for path in resolved if "1.1.0" in path.read_text())
     damaged.write_text("{")
     project_loaders.go_down()
     project_loaders.pins = loader.Pins()

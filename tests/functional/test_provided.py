@@ -35,11 +35,6 @@ def _activate(client: Client, fqn: str, **require: str) -> requests.Response:
 
 
 @pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
-
-
-@pytest.fixture
 def wiki(glare: Client, name: str, set_option: SetOption) -> str:
     """An active package that requires a plug-in, of which Glare knows two versions."""
     set_option("provided_packages", [f"{PLUGIN}:1.4", f"{PLUGIN}:2.0.0"])

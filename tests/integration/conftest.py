@@ -19,7 +19,7 @@ from examples import demo
 from loader import config
 from loader.catalogs import options
 from tests import packages, prerequisites
-from tests.integration import example, publish, services
+from tests.integration import example, murano_pl, publish, services
 from tests.plugins import Site
 
 _counter = itertools.count()
@@ -80,6 +80,13 @@ def language(engine_conf: Any, glare: Any) -> None:
     """The packages that show the MuranoPL reference, published."""
     manifests = pathlib.Path(__file__).with_name("language").rglob("manifest.yaml")
     publish.publish(glare, [manifest.parent for manifest in sorted(manifests)], public=True)
+
+
+@pytest.fixture(scope="module")
+def engine(language: None) -> Iterator[murano_pl.Engine]:
+    """An engine with the packages that show the MuranoPL reference."""
+    with murano_pl.running() as running:
+        yield running
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import copy
 import logging
 import pathlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,12 +27,6 @@ HOST = f"{LANGUAGE}.contracts.Host"
 VIRTUAL_HOST = f"{LANGUAGE}.contracts.VirtualHost"
 
 FORMS = pathlib.Path(__file__).parents[2] / "doc" / "source" / "reference" / "forms.rst"
-
-
-@pytest.fixture(scope="module")
-def engine(language: None) -> Iterator[murano_pl.Engine]:
-    with murano_pl.running() as running:
-        yield running
 
 
 # Contracts

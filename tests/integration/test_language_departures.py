@@ -8,7 +8,7 @@ If a test fails here, Murano may have been corrected: then remove the row and th
 import io
 import pathlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,12 +80,6 @@ def test_each_row_of_the_documentation_is_shown() -> None:
 
     found = {" ".join(row.split()) for row in rows} - {"Construct", "Subject"}
     assert found == _shown | NOT_SHOWN
-
-
-@pytest.fixture(scope="module")
-def engine(language: None) -> Iterator[murano_pl.Engine]:
-    with murano_pl.running() as running:
-        yield running
 
 
 def _take(engine: murano_pl.Engine, contract: str, *values: Any) -> list[Any]:

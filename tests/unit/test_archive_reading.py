@@ -7,12 +7,11 @@ import io
 import json
 import logging
 import os
-import pathlib
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,15 +43,7 @@ def describe(manifest, archive):
     return Description({{manifest.fqn: []}}, {{}})
 """
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Check that no temporary file is left."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
-    yield
-    assert list(path.iterdir()) == []
+pytestmark = pytest.mark.usefixtures("temporary")
 
 
 def _read(
