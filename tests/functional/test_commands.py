@@ -41,9 +41,8 @@ def test_a_name_means_the_newest_version_and_a_range_the_newest_in_it(
         assert (shown["version"], shown["id"]) == (version, published[version])
 
 
-def test_versions_are_listed_with_the_newest_first(
-    openstack: OpenStack, name: str, published: dict[str, str]
-) -> None:
+@pytest.mark.usefixtures("published")
+def test_versions_are_listed_with_the_newest_first(openstack: OpenStack, name: str) -> None:
     listed = openstack.ok("package", "versions", name, "-f", "value", "-c", "Version")
     assert listed.out.split() == ["2.0.0", "1.10.0", "1.9.0", "1.0.0"]
 

@@ -303,7 +303,7 @@ def test_the_example_loads_a_closure(
 
 
 def test_a_scope_of_ones_own_is_used(
-    glare: Client, project: str, configured: Callable[..., cfg.ConfigOpts]
+    glare: Client, configured: Callable[..., cfg.ConfigOpts]
 ) -> None:
     glare.publish("org.db", "1.2.0", packages.package("org.db", "1.2.0"))
     scope = Scope(session=glare.session(), project_id="strangers")

@@ -75,7 +75,7 @@ def test_a_costly_package_ends_as_it_should(
 
 
 def test_a_package_that_ended_at_a_limit_can_be_uploaded_again(
-    glare: Client, set_option: SetOption, name: str
+    glare: Client, set_option: SetOption
 ) -> None:
     (case,) = [each for each in COSTLY if "memory" in each.name]
     artifact_id = glare.create(cases.NAME, cases.VERSION).json()["id"]
@@ -212,7 +212,7 @@ def test_a_process_of_green_threads_answers_while_it_reads(
 
 
 def test_one_project_does_not_keep_the_others_waiting(
-    glare: Client, as_user: Callable[[str], Client], project: str, set_option: SetOption
+    as_user: Callable[[str], Client], project: str, set_option: SetOption
 ) -> None:
     (case,) = [each for each in COSTLY if "more time" in each.name]
     data = case.build()

@@ -252,7 +252,7 @@ def test_an_unsatisfied_range_has_its_chain(
 
 
 def test_a_caller_sees_what_a_list_call_would_show(
-    glare: Client, admin: Client, as_user: Callable[[str], Client], name: str, project: str
+    glare: Client, admin: Client, as_user: Callable[[str], Client], name: str
 ) -> None:
     glare.publish(name, "1.0.0", packages.package(name))
 
@@ -284,7 +284,7 @@ def test_the_policy_of_a_list_call_rules_queries(
 
 
 def test_the_project_own_package_comes_before_a_public_one(
-    glare: Client, admin: Client, name: str, project: str
+    glare: Client, admin: Client, name: str
 ) -> None:
     admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
     own = glare.publish(name, "1.0.0", packages.package(name, Author="own"))

@@ -243,9 +243,8 @@ def test_versions_are_sorted_as_semver_sorts_them(reader: Client, versions: list
 
 
 @pytest.mark.parametrize("order", ["name:asc,version:desc", "version:asc", "created_at:desc"])
-def test_the_link_next_leads_to_all_pages_of_both_bounds(
-    reader: Client, versions: list[str], order: str
-) -> None:
+@pytest.mark.usefixtures("versions")
+def test_the_link_next_leads_to_all_pages_of_both_bounds(reader: Client, order: str) -> None:
     query = [("name", "org.found.versions"), ("version", "gte:1.0.0"), ("version", "lt:1.3.0-0")]
     query.append(("sort", order))
     whole = _found(reader, query)

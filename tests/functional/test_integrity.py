@@ -277,7 +277,7 @@ def test_a_draft_does_not_replace_the_package_that_an_active_one_needs(glare: Cl
 
 
 def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
-    glare: Client, admin: Client, name: str
+    admin: Client, name: str
 ) -> None:
     db, wiki = f"{name}.db", f"{name}.wiki"
     required = _active(admin, db)
@@ -422,7 +422,6 @@ _CHECKS = {
 @pytest.mark.parametrize(("option", "rule"), _CHECKS.items())
 @pytest.mark.parametrize("mode", ["enforce", "warn", "off"])
 def test_each_check_is_the_operators_choice(
-    glare: Client,
     admin: Client,
     name: str,
     set_option: SetOption,

@@ -126,7 +126,7 @@ def test_the_project_own_package_comes_before_a_public_one_of_the_same_version(
 
 
 def test_another_projects_private_package_is_out_of_reach_even_for_an_administrator(
-    glare: Client, admin: Client, name: str, publish: Publish
+    admin: Client, name: str, publish: Publish
 ) -> None:
     publish("1.0.0")
 
@@ -138,11 +138,7 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
 
 
 def test_the_error_for_a_private_package_says_what_the_caller_may_see(
-    glare: Client,
-    as_user: Callable[[str], Client],
-    name: str,
-    publish: Publish,
-    tmp_path: pathlib.Path,
+    as_user: Callable[[str], Client], name: str, publish: Publish, tmp_path: pathlib.Path
 ) -> None:
     publish("1.0.0")
     catalog = _catalog(as_user("stranger"), "stranger")

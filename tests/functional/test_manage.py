@@ -99,9 +99,8 @@ def test_the_draft_and_the_blobs_of_a_running_upload_are_kept(
     assert client.request("DELETE", f"/{artifact_id}").status_code == 204
 
 
-def test_an_abandoned_upload_is_ended_before_its_blobs_are_deleted(
-    site: Site, name: str, orphan: pathlib.Path
-) -> None:
+@pytest.mark.usefixtures("orphan")
+def test_an_abandoned_upload_is_ended_before_its_blobs_are_deleted(site: Site, name: str) -> None:
     client = site.client("project")
     artifact_id = client.create(name).json()["id"]
     _begin_upload(site, artifact_id, seconds_ago=120)
@@ -206,9 +205,8 @@ def test_a_store_that_cannot_be_listed_is_named(application: object) -> None:
         cfg.CONF.clear_override("stores", "glance_store")
 
 
-def test_an_empty_database_is_taken_for_the_wrong_one(
-    application: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("application")
+def test_an_empty_database_is_taken_for_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glare_database, "is_empty", lambda _: True)
 
     with pytest.raises(blobs.StoreError, match=r"check \[database\] connection"):

@@ -275,7 +275,7 @@ def _stop(*_: Any) -> None:
 
 
 def test_a_project_without_a_role_is_reported_and_public_ones_need_an_administrator(
-    openstack: OpenStack, admin: Client, upload: Upload, name: str, project: str
+    openstack: OpenStack, upload: Upload, name: str, project: str
 ) -> None:
     upload(name, owner=project, public=True)
     upload(f"{name}.foreign", owner=f"a{project}", public=True)

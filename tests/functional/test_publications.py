@@ -226,7 +226,7 @@ def test_more_packages_of_a_publication_take_no_more_statements(glare: Client, n
     assert abs(counts[1] - counts[0]) <= 1
 
 
-def test_a_public_package_stays_public(glare: Client, admin: Client, name: str) -> None:
+def test_a_public_package_stays_public(admin: Client, name: str) -> None:
     artifact_id = admin.publish(name, "1.0.0", packages.package(name), public=True)["id"]
 
     assert _problems(admin.publish_all([artifact_id], "private"), 409) == [

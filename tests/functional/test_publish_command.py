@@ -77,7 +77,7 @@ def test_all_errors_are_reported_before_anything_is_sent(
 
 
 def test_a_published_version_never_changes(
-    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+    openstack: OpenStack, name: str, source: Callable[..., pathlib.Path]
 ) -> None:
     folder = source(name, "1.0.0")
     openstack.ok("package", "publish", folder)
@@ -230,12 +230,7 @@ def test_a_yanked_requirement_is_named_as_such_and_serves_exactly_its_version(
 
 
 def test_a_refused_publication_keeps_drafts_and_the_next_run_goes_on(
-    tmp_path: pathlib.Path,
-    openstack: OpenStack,
-    glare: Client,
-    admin: Client,
-    name: str,
-    source: Callable[..., pathlib.Path],
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
 ) -> None:
     folder = source(name, "1.0.0")
     # Only administrators may publish for every project.

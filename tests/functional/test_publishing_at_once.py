@@ -73,7 +73,7 @@ def test_two_programs_at_once_both_succeed(
 
 
 def test_packages_that_another_program_publishes_meanwhile_are_no_error(
-    glare: Client, name: str, publishers: list[_Publisher]
+    publishers: list[_Publisher],
 ) -> None:
     late = publishers[0].plan()
     assert publishers[1].go_on(publishers[1].plan()) == ""

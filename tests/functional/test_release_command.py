@@ -69,7 +69,7 @@ def test_the_development_of_a_package_has_no_version_that_could_be_too_small(
 
 
 def test_a_form_that_only_a_dashboard_cannot_show_is_not_released(
-    openstack: OpenStack, name: str, tree: pathlib.Path
+    openstack: OpenStack, tree: pathlib.Path
 ) -> None:
     """For other commands it is a warning, since an option of the server decides."""
     (tree / "dev/UI").mkdir()
@@ -128,7 +128,7 @@ def test_a_release_is_proposed_written_and_published(
 
 
 def test_a_release_that_cannot_be_published_stays_written(
-    openstack: OpenStack, name: str, tree: pathlib.Path
+    openstack: OpenStack, tree: pathlib.Path
 ) -> None:
     # Only administrators may publish for every project.
     refused = openstack.fails("package", "release", tree, "--public")

@@ -196,7 +196,7 @@ class TestPublishing:
 
 class TestChoosing:
     def test_a_private_core_library_is_never_chosen(
-        self, admin: Client, name: str, tmp_path: pathlib.Path
+        self, admin: Client, tmp_path: pathlib.Path
     ) -> None:
         private = admin.publish(CORE, "0.99.0", packages.package(CORE, "0.99.0"))["id"]
         pins = {CORE: [Version("0.99.0")]}

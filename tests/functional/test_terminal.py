@@ -136,9 +136,7 @@ def test_ctrl_c_stops_an_upload_at_once_and_the_next_run_goes_on(
     }
 
 
-def test_a_pipe_gets_plain_lines(
-    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_pipe_gets_plain_lines(openstack: OpenStack, name: str, tmp_path: pathlib.Path) -> None:
     path = _write(tmp_path, name, 10)
     environment = {**os.environ, **openstack.environment, "TERM": "xterm"}
     command = [PROGRAM, "murano", "package", "publish", path]
@@ -183,9 +181,7 @@ def test_only_a_yes_deletes(
     assert glare.names(name=name) == ([(name, "1.0.0")] if code else [])
 
 
-def test_a_terminal_gets_bars(
-    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_terminal_gets_bars(openstack: OpenStack, name: str, tmp_path: pathlib.Path) -> None:
     with _attached() as (terminal, stream):
         result = openstack.run("package", "publish", _write(tmp_path, name, 10), terminal=stream)
         terminal.read_all()

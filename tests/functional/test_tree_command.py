@@ -105,6 +105,6 @@ def test_the_versions_of_a_missing_package_are_explained(
     assert "passed over" not in openstack.ok("package", "tree", name).out
 
 
-def test_what_is_missing_is_shown(openstack: OpenStack, glare: Client, name: str) -> None:
+def test_what_is_missing_is_shown(openstack: OpenStack, name: str) -> None:
     missing = openstack.fails("package", "tree", name, code=3)
     assert f"package {name} in the range" in missing.err

@@ -403,9 +403,8 @@ DESIGNER_ENTRIES = {
 }
 
 
-def test_an_object_is_referred_to_by_its_id_and_owned_where_it_is_defined(
-    language: None, conf: Any
-) -> None:
+@pytest.mark.usefixtures("conf", "language")
+def test_an_object_is_referred_to_by_its_id_and_owned_where_it_is_defined() -> None:
     application = f"{OBJECTS}.Application"
     child = {**_header(application, "child"), "reference": "second"}
     first = {**_header(application, "first"), "reference": "second", "text": "second"}

@@ -229,9 +229,8 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
         tasks.call_static("org.test.old.Thing", "sum")
 
 
-def test_no_package_is_taken_for_an_extension(
-    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
-) -> None:
+@pytest.mark.usefixtures("extensions")
+def test_no_package_is_taken_for_an_extension(site: Site, folder: pathlib.Path) -> None:
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("org.test.ext", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
     # A package that has the name of the plug-in, in another version.
@@ -281,13 +280,9 @@ def test_static_methods_in_python_are_static_methods_of_the_class(
     assert found == [42, 42, "Tools", "a!", "b!"]
 
 
+@pytest.mark.usefixtures("conf")
 def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
-    site: Site,
-    conf: Any,
-    glare_url: str,
-    tmp_path: pathlib.Path,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, glare_url: str, tmp_path: pathlib.Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
     member = publish.client(ksa_session.Session(auth=auth), glare_url)

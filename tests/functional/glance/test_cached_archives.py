@@ -73,9 +73,7 @@ def test_a_draft_is_not_kept_in_the_cache(
     assert cached.read_bytes() == second
 
 
-def test_packages_are_checked_as_without_a_cache(
-    glance: service.Glance, images: ImageClient, package_name: str
-) -> None:
+def test_packages_are_checked_as_without_a_cache(glance: service.Glance, package_name: str) -> None:
     rows = [
         stored.package(packages.package(name, Require={"io.murano": "*", **require}), "cachers")
         for name, require in (

@@ -163,9 +163,7 @@ def test_the_service_can_be_named(command: OpenStack, fqn: str) -> None:
 
 
 @pytest.mark.usefixtures("waits")
-def test_a_glance_that_does_not_answer_has_an_exit_code(
-    tmp_path: pathlib.Path, command: OpenStack
-) -> None:
+def test_a_glance_that_does_not_answer_has_an_exit_code(command: OpenStack) -> None:
     command.add_glance("test", "http://127.0.0.1:9", "user:any:member,reader")
     result = command.run("package", "list")
     assert (result.code, "Glance at http://127.0.0.1:9" in result.err) == (4, True)

@@ -232,9 +232,7 @@ def test_an_administrator_overrides_the_checks_of_glances_requests(
     assert image_admin.request("DELETE", path, headers=OVERRIDE).status_code == 204
 
 
-def test_the_last_package_for_a_requirement_stays(
-    images: ImageClient, image_admin: ImageClient, package_name: str
-) -> None:
+def test_the_last_package_for_a_requirement_stays(images: ImageClient, package_name: str) -> None:
     required, requiring = f"{package_name}.required", f"{package_name}.requiring"
     ids = [images.draft(required), images.draft(requiring, **{required: "1"})]
     assert images.publications(*ids).ok

@@ -382,7 +382,6 @@ def test_no_list_depends_on_private_packages_of_others(
     glance: Glance,
     as_user: Callable[[str], Client],
     images: ImageClient,
-    images_of: Callable[..., ImageClient],
     package_name: str,
     service: str,
 ) -> None:

@@ -210,9 +210,8 @@ def test_a_zip_file_is_loaded_by_its_digest(root: pathlib.Path, tmp_path: pathli
         list(catalog.fetch(release))
 
 
-def test_every_change_is_seen_by_the_next_query(
-    put: Put, root: pathlib.Path, read: list[str]
-) -> None:
+@pytest.mark.usefixtures("read")
+def test_every_change_is_seen_by_the_next_query(put: Put, root: pathlib.Path) -> None:
     catalog = DirectoryCatalog(root)
     assert _versions(catalog) == []
 

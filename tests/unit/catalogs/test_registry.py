@@ -217,9 +217,7 @@ def test_glare_needs_a_session(conf: cfg.ConfigOpts) -> None:
         registry.catalogs(["glare"], conf, Scope())
 
 
-def test_options_that_another_has_registered_already_stay_as_they_are(
-    conf: cfg.ConfigOpts, tmp_path: pathlib.Path
-) -> None:
+def test_options_that_another_has_registered_already_stay_as_they_are(conf: cfg.ConfigOpts) -> None:
     conf.register_opt(cfg.StrOpt("url", help="Another's words.", default="http://glare"), "glare")
 
     (found,) = registry.catalogs(["glare"], conf, Scope(_session()))
