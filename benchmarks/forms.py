@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks import server
 from benchmarks.measure import Figure, scratch
-from benchmarks.package import CORE_LIBRARY
+from benchmarks.package import CORE_LIBRARY, core_library
 from glare_murano import fields
 from loader import config
 from tests import packages
@@ -106,12 +106,7 @@ def schemas() -> Iterator[Figure]:
     directories = f"{CORE_LIBRARY.absolute()},{folder}"
     with server.running(fields.TYPE_NAME) as running, contextlib.ExitStack() as stack:
         publisher = Client(running.url, _PUBLISHER_TOKEN)
-        core = {
-            str(path.relative_to(CORE_LIBRARY)): path.read_bytes()
-            for path in CORE_LIBRARY.rglob("*")
-            if path.is_file()
-        }
-        publisher.publish("io.murano", "0.0.0", packages.zipped(core), public=True)
+        publisher.publish("io.murano", "0.0.0", core_library(), public=True)
         publisher.publish(NAME, "0.1.0", packages.zipped(content), public=True)
         from_glare = f"[glare]\nurl = {running.url}"
         theirs = stack.enter_context(_generator(config.MURANO, directories, ""))
