@@ -24,9 +24,7 @@ def _with_cache(etc: pathlib.Path) -> None:
 def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
     folder = tmp_path_factory.mktemp("cached")
     options = f"image_cache_dir = {folder}/cache"
-    with service.running(folder, options=options, change=_with_cache) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(folder, options=options, change=_with_cache) as running:
         yield running
 
 

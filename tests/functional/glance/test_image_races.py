@@ -39,9 +39,7 @@ _Packages = list[stored.Package]
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[service.Glance]:
-    with service.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
         yield running
 
 
@@ -90,17 +88,15 @@ def _race(
 
 
 def _states(site: service.Glance, found: _Packages) -> list[str]:
-    engine = sqlalchemy.create_engine(site.database)
     query = (
         "SELECT i.id, i.status, i.visibility, p.value FROM images i LEFT JOIN image_properties p "
         "ON p.image_id = i.id AND p.name = 'murano_published' AND NOT p.deleted "
         "WHERE NOT i.deleted"
     )
-    if engine.dialect.name == "mysql":
-        query = query.replace("NOT p.deleted", "p.deleted = 0").replace("NOT i.", "0 = i.")
-    with engine.connect() as connection:
+    with site.connection() as connection:
+        if connection.dialect.name == "mysql":
+            query = query.replace("NOT p.deleted", "p.deleted = 0").replace("NOT i.", "0 = i.")
         rows = {row.id: row for row in connection.exec_driver_sql(query)}
-    engine.dispose()
     return [_state(rows.get(each.id)) for each in found]
 
 

@@ -44,9 +44,7 @@ def reserving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glan
     file = tmp_path_factory.mktemp("names") / "reserved-names.yaml"
     file.write_text(NAMES)
     folder = tmp_path_factory.mktemp("glance")
-    with service.running(folder, change=with_names(file)) as running:
-        core = packages.package("io.murano", "0.0.1")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(folder, change=with_names(file)) as running:
         yield running
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import requests
-import sqlalchemy
 
 from glare_murano import images as form
 from tests import packages
@@ -34,9 +33,7 @@ def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]
         assert "trusted_tokens:" in text
         paste.write_text(text.replace("trusted_tokens:", "held_saves:"))
 
-    with service.running(tmp_path_factory.mktemp("saves"), change=change) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(tmp_path_factory.mktemp("saves"), change=change) as running:
         yield running
 
 
@@ -74,13 +71,11 @@ def test_a_save_writes_no_encrypted_location_again(
         data = packages.package(package_name)
         image_id = client.publish_draft(package_name, "1.0.0", data)["id"]
         client.wait_idle(image_id)
-        engine = sqlalchemy.create_engine(glance.database)
-        with engine.connect() as connection:
+        with glance.connection() as connection:
             written = connection.exec_driver_sql("SELECT * FROM image_locations").all()
         assert client.set(image_id, "note", "later", "add").status_code == 200
-        with engine.connect() as connection:
+        with glance.connection() as connection:
             found = connection.exec_driver_sql("SELECT * FROM image_locations").all()
-        engine.dispose()
         downloaded = client.request("GET", f"/v2/images/{image_id}/file").content
 
     assert found == written
