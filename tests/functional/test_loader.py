@@ -344,8 +344,7 @@ def test_a_pinned_version_is_used_although_there_is_a_newer_one(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
 ) -> None:
     publish("1.0.0", "1.1.0", "2.0.0")
-    pins = loader.Pins()
-    pins.load({name: ["1.0.0"]})
+    pins = loader.Pins({name: ["1.0.0"]})
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache, pins)
 
     assert str(package_loader.load(name, VersionSpec.of("1")).version) == "1.0.0"
@@ -622,8 +621,7 @@ def test_a_missing_pinned_version_is_replaced_only_for_an_object(
     publish("1.2.5", "1.2.6", "1.3.0")
 
     def fresh(*pinned: str) -> loader.PackageLoader:
-        pins = loader.Pins()
-        pins.load({name: pinned})
+        pins = loader.Pins({name: pinned})
         return loader.PackageLoader([_catalog(glare, project)], cache, pins)
 
     # A pinned version is preferred to a planned one.

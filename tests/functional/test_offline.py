@@ -244,8 +244,7 @@ def test_a_refusal_is_not_replaced(project_loaders: _Switched, glare: Client) ->
 
 def test_no_pin_changes(project_loaders: _Switched) -> None:
     project_loaders.loader().load("org.db", VersionSpec.of("1"))
-    project_loaders.pins = loader.Pins()
-    project_loaders.pins.load({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
+    project_loaders.pins = loader.Pins({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
     before = project_loaders.pins.dump()
     project_loaders.go_down()
 
