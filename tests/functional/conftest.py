@@ -151,3 +151,12 @@ def openstack(tmp_path: pathlib.Path, glare: Client) -> "OpenStack":
     from tests.functional.openstack_command import OpenStack
 
     return OpenStack(tmp_path, glare.url, glare.token)
+
+
+@pytest.fixture
+def admin_openstack(tmp_path: pathlib.Path, admin: Client) -> "OpenStack":
+    """The command as an administrator of another project."""
+    from tests.functional.openstack_command import OpenStack
+
+    (tmp_path / "admin").mkdir()
+    return OpenStack(tmp_path / "admin", admin.url, admin.token)

@@ -19,13 +19,6 @@ def published(glare: Client, admin: Client, name: str) -> str:
     return name
 
 
-@pytest.fixture
-def admin_openstack(tmp_path: pathlib.Path, admin: Client) -> OpenStack:
-    """The command as an administrator of another project."""
-    (tmp_path / "admin").mkdir()
-    return OpenStack(tmp_path / "admin", admin.url, admin.token)
-
-
 def _files(folder: pathlib.Path) -> str:
     return "\n".join(
         f"{path.relative_to(folder)}\n{path.read_text()}"

@@ -2,20 +2,11 @@
 
 """The commands that change packages: set, unset, yank, deactivate, delete."""
 
-import pathlib
 from typing import Any
-
-import pytest
 
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
-
-
-@pytest.fixture
-def administrator(tmp_path: pathlib.Path, admin: Client) -> OpenStack:
-    (tmp_path / "admin").mkdir()
-    return OpenStack(tmp_path / "admin", admin.url, admin.token)
 
 
 def _publish(glare: Client, name: str, version: str = "1.0.0", **keys: Any) -> str:
@@ -68,15 +59,15 @@ def test_the_warning_about_dependents_of_a_yanked_package_is_shown(
 
 
 def test_an_administrator_deactivates_and_reactivates(
-    administrator: OpenStack, openstack: OpenStack, glare: Client, name: str
+    admin_openstack: OpenStack, openstack: OpenStack, glare: Client, name: str
 ) -> None:
     _publish(glare, name)
     refused = openstack.fails("package", "deactivate", name)
     assert refused.err.startswith(f"cannot change {name} 1.0.0: ")
     assert "artifact:deactivate" in refused.err
-    administrator.ok("package", "deactivate", name)
+    admin_openstack.ok("package", "deactivate", name)
     assert openstack.json("package", "show", name)["status"] == "deactivated"
-    administrator.ok("package", "reactivate", name)
+    admin_openstack.ok("package", "reactivate", name)
     assert openstack.json("package", "show", name)["status"] == "active"
 
 
