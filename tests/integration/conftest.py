@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
 from examples import demo
@@ -49,15 +47,13 @@ def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def glare(glare_url: str) -> Any:
     """A client that publishes."""
-    auth = token_endpoint.Token(glare_url, demo.PUBLISHER_TOKEN)
-    return publish.client(ksa_session.Session(auth=auth), glare_url)
+    return publish.client_of(glare_url, demo.PUBLISHER_TOKEN)
 
 
 @pytest.fixture(scope="session")
 def tenant(glare_url: str) -> Any:
     """A client that publishes for the project of the tasks."""
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    return publish.client(ksa_session.Session(auth=auth), glare_url)
+    return publish.client_of(glare_url, demo.USER_TOKEN)
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,6 @@ from typing import Any
 import keystoneauth1.exceptions
 import pytest
 import yaml
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 
 from examples import demo
 from glare_murano import fields, wire
@@ -268,8 +266,7 @@ def _publish(url: str, files: Mapping[str, bytes]) -> str:
 
     Nothing reads the package on this side.
     """
-    session = ksa_session.Session(token_endpoint.Token(url, MALLORY["token"]))
-    glare = publish.client(session, url)
+    glare = publish.client_of(url, MALLORY["token"])
     manifest = yaml.safe_load(files["manifest.yaml"])
     artifact = {"name": manifest["FullName"], "version": manifest["Version"]}
     try:

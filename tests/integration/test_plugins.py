@@ -7,8 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from murano.common import engine as murano_engine
 from murano.dsl import dsl_exception, exceptions, executor, helpers
 from murano.engine import package_loader as murano_package_loader
@@ -284,8 +282,7 @@ def test_static_methods_in_python_are_static_methods_of_the_class(
 def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
     site: Site, glare_url: str, tmp_path: pathlib.Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    member = publish.client(ksa_session.Session(auth=auth), glare_url)
+    member = publish.client_of(glare_url, demo.USER_TOKEN)
     content = packages.content(name, code=USER.format(name=name), Require={"test-adder": "1.4"})
     publish.publish(member, [packages.write(tmp_path / "package", content)], public=False)
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
