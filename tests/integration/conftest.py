@@ -122,3 +122,15 @@ def publish_package(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
         publish.publish(glare, [folder], public=True)
 
     return publish_files
+
+
+@pytest.fixture
+def write_class(conf: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
+    """Write a package with the class ``NAME.Thing`` where the engine finds it before Glare."""
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+
+    def write(name: str, code: str, version: str = "1.0.0", **keys: Any) -> None:
+        content = packages.content(name, version, code=f"Name: {name}.Thing\n{code}", **keys)
+        packages.write(tmp_path / name / version, content)
+
+    return write
