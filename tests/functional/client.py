@@ -93,6 +93,9 @@ class Client:
         patch = [{"op": "replace", "path": f"/{field}", "value": value}]
         return self.request("PATCH", f"/{artifact_id}", json=patch, headers=headers)
 
+    def delete(self, artifact_id: str, **more: Any) -> requests.Response:
+        return self.request("DELETE", f"/{artifact_id}", **more)
+
     def show(self, artifact_id: str) -> Any:
         return self.request("GET", f"/{artifact_id}").json()
 

@@ -89,7 +89,7 @@ def test_what_the_caller_cannot_download_is_left_out(
     deactivated, *_ = _published(glare, f"{name}.deactivated", 1)
     assert admin.set(deactivated, "status", "deactivated").ok
     deleted, *_ = _published(glare, f"{name}.deleted", 1)
-    assert glare.request("DELETE", f"/{deleted}").ok
+    assert glare.delete(deleted).ok
 
     ids = [theirs, draft, *ours, deactivated, deleted, str(uuid.uuid4()), public]
     assert list(_archives(glare.batch(ids))) == [*ours, public]
@@ -284,7 +284,7 @@ def test_a_check_that_sees_the_target_in_another_form_decides_for_each_artifact(
 
 
 def _delete(client: Client, artifact: str) -> None:
-    assert client.request("DELETE", f"/{artifact}").ok
+    assert client.delete(artifact).ok
 
 
 def _deactivate(client: Client, artifact: str) -> None:

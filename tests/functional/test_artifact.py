@@ -217,7 +217,7 @@ def test_what_glare_cannot_keep_is_refused_and_the_draft_can_be_used_or_deleted(
     assert "[manifest-limit]" in refused
     assert glare.names(name=name) == [(name, "1.0.0")]
     assert glare.upload(artifact_id, packages.package(name)).status_code == 200
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
 
 
 @pytest.mark.parametrize("version", [1.1, 1, "", "1.0.0 ", " 1.0.0"])
@@ -668,7 +668,7 @@ def test_what_an_upload_replaces_is_deleted_from_the_store(
     left = set((state_dir / "blobs").iterdir()) - before
     assert [path.read_bytes() for path in left] == [second]
     assert glare.show(artifact_id)["logo"] is None
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
     assert set((state_dir / "blobs").iterdir()) == before
 
 
@@ -729,7 +729,7 @@ def test_a_draft_whose_upload_was_killed_can_be_deleted_at_once(
     artifact_id = _draft(glare, name)
     _killed_upload(artifact_id, datetime.timedelta())
 
-    assert request.getfixturevalue(by).request("DELETE", f"/{artifact_id}").status_code == 204
+    assert request.getfixturevalue(by).delete(artifact_id).status_code == 204
     assert _draft(glare, name) != artifact_id
 
 
@@ -743,7 +743,7 @@ def test_an_upload_is_ended_when_its_artifact_is_deleted(
 
     def delete_and_save(*args: object, **kwargs: object) -> object:
         other = Client(glare.url, glare.token)
-        assert other.request("DELETE", f"/{artifact_id}").status_code in (204, 404)
+        assert other.delete(artifact_id).status_code in (204, 404)
         return save(*args, **kwargs)
 
     monkeypatch.setattr(store_api, "save_blob_to_store", delete_and_save)

@@ -155,7 +155,7 @@ def test_an_id_in_another_case_ends_no_running_upload(site: Site, glare: Client,
     glare.request("GET", f"/{draft.upper()}")
 
     assert glare.show(draft)["archive"]["status"] == "saving"
-    assert glare.request("DELETE", f"/{draft}").status_code == 204
+    assert glare.delete(draft).status_code == 204
 
 
 def test_a_closure_is_planned(glare: Client, name: str) -> None:
@@ -223,7 +223,7 @@ def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
     artifact_id = glare.publish(name, "1.0.0", data)["id"]
     assert glare.request("GET", f"/{artifact_id}/archive").content == data
 
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
 
     assert glare.names(name=name) == []
     assert site.leftovers() == {}
@@ -244,7 +244,7 @@ def test_a_query_sees_one_state_of_the_database(
         found = GlareDatabase(connection, viewer, Budget(60, ""))
         source = CatalogSource(found, Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}
-        assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert glare.delete(artifact_id).status_code == 204
 
         assert "io.murano" in source.requirements([package])[package]
         assert [release.key for release in source.releases([package])] == [package]

@@ -557,7 +557,7 @@ def _define_elsewhere(client: Client, admin: Client, name: str) -> None:
 
 def _delete(client: Client, admin: Client, name: str) -> None:
     (artifact,) = _ids(client, name)
-    assert client.request("DELETE", f"/{artifact}").ok
+    assert client.delete(artifact).ok
 
 
 def _deactivate(client: Client, admin: Client, name: str) -> None:

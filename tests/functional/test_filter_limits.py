@@ -44,7 +44,7 @@ def reader(glare_url: str) -> Iterator[Client]:
         cfg.CONF.clear_override(option, f"artifact_type:{fields.TYPE_NAME}")
     yield reader
     # Other tests would see it.
-    admin.request("DELETE", f"/{others['id']}")
+    admin.delete(others["id"])
 
 
 def _shop() -> bytes:
@@ -358,7 +358,7 @@ def test_filters_that_a_database_can_bear_are_answered(
         assert wire.send("GET", f"/artifacts/murano?{query}").status_code == 200
         assert reader.request("GET", f"?{query}").status_code == 200
     finally:
-        reader.request("DELETE", f"/{created.json()['id']}")
+        reader.delete(created.json()["id"])
 
 
 def test_a_list_keeps_each_element_once(glare: Client, name: str) -> None:

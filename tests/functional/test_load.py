@@ -139,7 +139,7 @@ def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, fr
         == 200
     )
     assert client.request("GET", f"/{artifact_id}/archive").content == data
-    assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert client.delete(artifact_id).status_code == 204
     assert client.names(name=name) == []
     assert site.leftovers() == {}
 

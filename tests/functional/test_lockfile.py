@@ -99,7 +99,7 @@ def test_another_archive_in_the_place_of_a_locked_one_is_refused(
     publish("org.db", "1.2.0")
     lock = loader.Lock.create([catalog], _ranges(db="1"))
     (old,) = glare.request("GET", "", params={"name": "org.db"}).json()["artifacts"]
-    assert glare.request("DELETE", f"/{old['id']}").status_code == 204
+    assert glare.delete(old["id"]).status_code == 204
     changed = packages.package("org.db", "1.2.0", Author="Mallory")
     new = glare.publish("org.db", "1.2.0", changed)
 

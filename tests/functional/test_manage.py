@@ -96,7 +96,7 @@ def test_the_draft_and_the_blobs_of_a_running_upload_are_kept(
     assert blobs_.startswith("Kept 1 blobs that may belong to running uploads")
     assert orphan.exists()
     assert client.upload(artifact_id, packages.package(name)).status_code == 409
-    assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert client.delete(artifact_id).status_code == 204
 
 
 @pytest.mark.usefixtures("orphan")
@@ -137,7 +137,7 @@ def test_an_upload_that_expires_during_a_sweep_may_still_end_well(
 
     assert logo.exists()
     logo.unlink()
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
 
 
 def test_old_drafts_are_deleted(site: Site, name: str) -> None:

@@ -86,7 +86,7 @@ def test_requirements_and_base_classes_that_a_plug_in_generates_are_checked(
     # The base class is generated as well.
     required = glare.publish(library, "1.0.0", _package(library, "A B"))
     accepted = glare.set(draft, "status", "active")
-    deleted = glare.request("DELETE", f"/{required['id']}")
+    deleted = glare.delete(required["id"])
 
     assert (refused.status_code, f"{library} in the range 1" in message(refused)) == (409, True)
     assert accepted.status_code == 200, accepted.text

@@ -40,7 +40,7 @@ def remove(admin: Client) -> Iterator[list[str]]:
     ids: list[str] = []
     yield ids
     for artifact_id in ids:
-        assert admin.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert admin.delete(artifact_id).status_code == 204
 
 
 def _catalog(client: Client, project: str) -> GlareCatalog:
@@ -81,7 +81,7 @@ class TestPublishing:
         assert "[name-reserved]" in refused
         created = admin.create(CORE, "0.98.0")
         assert created.status_code == 201
-        assert admin.request("DELETE", f"/{created.json()['id']}").status_code == 204
+        assert admin.delete(created.json()["id"]).status_code == 204
         # Its classes have names below it, and so have packages of anybody.
         assert glare.create("io.murano.apps.mine", "1.0.0").status_code == 201
 
@@ -118,7 +118,7 @@ class TestPublishing:
             is_owned = class_name.startswith(name)
             assert ("publish as one of its owners" in refused) == is_owned
             assert "[name-reserved]" in refused
-            assert glare.request("DELETE", f"/{draft}").status_code == 204
+            assert glare.delete(draft).status_code == 204
 
     @pytest.mark.parametrize("what", ["name", "class"])
     def test_what_was_uploaded_before_the_reservation_is_not_published_after_it(
@@ -166,10 +166,10 @@ class TestPublishing:
         db = glare.publish(f"{name}.db", "1.0.0", packages.package(f"{name}.db"))["id"]
         requiring = packages.package(f"{name}.wiki", Require={f"{name}.db": "1"})
         glare.publish(f"{name}.wiki", "1.0.0", requiring)
-        assert glare.request("DELETE", f"/{db}").status_code == 409
+        assert glare.delete(db).status_code == 409
         reserve(f"{name}.db: [owner]")
 
-        assert glare.request("DELETE", f"/{db}").status_code == 204
+        assert glare.delete(db).status_code == 204
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -216,7 +216,7 @@ class TestChoosing:
             missing.value
         )
         assert admin.resolve(package=private).status_code == 409
-        assert admin.request("DELETE", f"/{private}").status_code == 204
+        assert admin.delete(private).status_code == 204
 
     def test_earlier_packages_under_a_reserved_name_are_not_chosen(
         self,
@@ -414,7 +414,7 @@ class TestCommands:
         ) in reasons
         assert {each[0] for each in listed(f"{name}: [{project}]")} & {name, f"{name}s"} == set()
         assert core in listed("")
-        assert admin.request("DELETE", f"/{private}").status_code == 204
+        assert admin.delete(private).status_code == 204
         file.write_text("org: x")
         refused = command.run("package", "reserved", file)
         assert (refused.code, "expected a list of project ids" in refused.err) == (1, True)

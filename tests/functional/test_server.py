@@ -118,7 +118,7 @@ def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -
         client = Client(printed.split()[3], "a:b:member")
         assert client.show(artifact_id)["archive"] is None
         assert client.upload(artifact_id, data).status_code == 200
-        assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert client.delete(artifact_id).status_code == 204
         assert list((tmp_path / "state/blobs").iterdir()) == []
 
 

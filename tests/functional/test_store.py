@@ -43,7 +43,7 @@ def test_what_comes_through_one_process_goes_through_another(site: Site, name: s
     assert another.request("GET", f"/{artifact_id}/archive").content == data
     assert another.request("GET", f"/{artifact_id}/ui_definition").content == FORM
     assert site.leftovers() == {}
-    assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert one.delete(artifact_id).status_code == 204
     assert another.request("GET", f"/{artifact_id}/archive").status_code == 404
     assert site.store.contents() == before
     assert site.leftovers() == {}

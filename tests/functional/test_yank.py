@@ -192,7 +192,7 @@ def test_yanking_the_last_release_that_is_needed_warns(
     assert "org.exact" not in warning
     assert "1.1.0 is yanked" in caplog.text
     # The package stays for those that are deployed with it.
-    assert glare.request("DELETE", f"/{first}").status_code == 409
+    assert glare.delete(first).status_code == 409
 
 
 def test_a_warning_names_no_package_of_another_project(

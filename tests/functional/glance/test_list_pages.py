@@ -66,9 +66,7 @@ def service(
         repository: Repository = GlareRepository(
             client.session(), project_id=project, endpoint=client.url
         )
-        return Service(
-            repository, client.query, publish, lambda id_: client.request("DELETE", f"/{id_}")
-        )
+        return Service(repository, client.query, publish, lambda id_: client.delete(id_))
 
     def store(fqn: str, version: str = "1.0.0", **keys: Any) -> str:
         created_at = stored.NOW + datetime.timedelta(minutes=next(_minutes))

@@ -76,7 +76,7 @@ def both(glance: Glance, glare_url: str) -> Iterator[tuple[Client, ImageClient, 
     yield glare, ImageClient(glance.url, f"user:{PROJECT}:member,reader"), names
     # Other tests would see the core library.
     override = {"X-Murano-Override-Checks": "true"}
-    assert admin.request("DELETE", f"/{core[0]}", headers=override).status_code == 204
+    assert admin.delete(core[0], headers=override).status_code == 204
     image_admin = ImageClient(glance.url, f"user:{CORE_OWNER}:admin,member,reader")
     path = f"/v2/images/{core[1]}"
     assert image_admin.request("DELETE", path, headers=override).status_code == 204
@@ -222,7 +222,7 @@ def test_the_same_packages_depend_on_one(
     stored.store(glance, [stored.package(data, PROJECT)])
 
     expected = glare.set(ids[0], "status", "deactivated")
-    refused = [glare.request("DELETE", f"/{ids[0]}"), images.delete(ids[1])]
+    refused = [glare.delete(ids[0]), images.delete(ids[1])]
     yanked = [client.yank(id_, "old") for client, id_ in ((glare, ids[0]), (images, ids[1]))]
 
     assert expected.status_code in (403, 409)
