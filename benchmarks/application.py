@@ -7,13 +7,12 @@ component of the first, and creates a component of each. All packages require Mu
 library, which is not counted.
 """
 
-import io
 import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.closure import CORE
-from benchmarks.package import CORE_LIBRARY
+from benchmarks.package import CORE_LIBRARY, core_library
 from glare_murano.package import Archive
 from tests import packages
 from tests.functional.client import Client
@@ -127,10 +126,7 @@ def write(folder: pathlib.Path) -> None:
 
 def publish(client: Client) -> None:
     """Publish the core library and the packages for every project, required packages first."""
-    packed = io.BytesIO()
-    with Archive.open(CORE_LIBRARY) as archive:
-        archive.pack(packed)
-    client.publish(CORE, "0.0.0", packed.getvalue(), public=True)
+    client.publish(CORE, "0.0.0", core_library(), public=True)
     for fqn, content in _packages():
         client.publish(fqn, _VERSION, packages.zipped(content), public=True)
 

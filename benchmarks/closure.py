@@ -14,7 +14,7 @@ import pathlib
 import random
 from typing import Any
 
-from benchmarks.package import CORE_LIBRARY
+from benchmarks.package import core_library
 from glare_murano.package import Archive, read_manifest
 from loader import PackageLoader
 from tests import packages
@@ -90,7 +90,7 @@ _FIELD = """\
 def archives() -> dict[str, bytes]:
     """Return the archives by their packages' names, required packages first."""
     numbers = reversed(range(SIZE - 1))
-    return {CORE: _core(), **{_name(number): _package(number) for number in numbers}}
+    return {CORE: core_library(), **{_name(number): _package(number) for number in numbers}}
 
 
 def publish(client: Client) -> list[str]:
@@ -117,13 +117,6 @@ def load(package_loader: PackageLoader) -> None:
     assert len(packages) == SIZE
     for package in packages:
         assert pathlib.Path(package.source_directory).is_dir()
-
-
-def _core() -> bytes:
-    packed = io.BytesIO()
-    with Archive.open(CORE_LIBRARY) as archive:
-        archive.pack(packed)
-    return packed.getvalue()
 
 
 def _name(number: int) -> str:

@@ -77,7 +77,7 @@ def publishing() -> Iterator[Figure]:
     """
     folder = scratch()
     paths = [
-        packages.write(folder / f"package{n}", packages.files(packages.manifest(f"org.p{n}")))
+        packages.write(folder / f"package{n}", packages.content(f"org.p{n}"))
         for n in range(_PACKAGES)
     ]
     # A project can publish a version once.

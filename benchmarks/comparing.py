@@ -4,13 +4,13 @@
 
 import functools
 import io
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from benchmarks.measure import Figure, ratio
 from benchmarks.package import CORE_LIBRARY
 from glare_murano.package import Archive, read_contents
 from loader.compatibility import compare, expressions
+from tests import packages
 
 # About 140 contracts, usages and defaults differ.
 _EDITS = {
@@ -26,27 +26,19 @@ def comparing() -> Iterator[Figure]:
     """Compare the guard with reading both versions, equal ones and very different ones."""
     with Archive.open(CORE_LIBRARY) as archive:
         files = {path: archive.read(path, archive.size(path)) for path in archive.paths}
-    old = _packed(files)
+    old = io.BytesIO(packages.zipped(files))
     edited = dict(files)
     for path in files:
         if path.startswith("Classes/"):
             for before, after in _EDITS.items():
                 edited[path] = edited[path].replace(before, after)
-    for title, new in (("equal", old), ("very different", _packed(edited))):
+    for title, new in (("equal", old), ("very different", io.BytesIO(packages.zipped(edited)))):
         value = ratio(
             functools.partial(compare, old, new),
             functools.partial(_read, old, new),
             before=expressions.parse.cache_clear,
         )
         yield Figure(f"comparing core libraries, {title} / reading both", value, "times", 2)
-
-
-def _packed(files: Mapping[str, bytes]) -> io.BytesIO:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, data in files.items():
-            archive.writestr(path, data)
-    return packed
 
 
 def _read(*versions: io.BytesIO) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks import server
 from benchmarks.measure import Figure, scratch
-from benchmarks.package import CORE_LIBRARY
+from benchmarks.package import CORE_LIBRARY, core_library
 from glare_murano import fields
 from loader import config
 from tests import packages
@@ -100,18 +100,13 @@ def schemas() -> Iterator[Figure]:
     classes = {CLASS: _BASE}
     classes |= {f"{NAME}.Sub{n}": _SUBCLASS.format(n) for n in range(_SUBCLASSES)}
     written = {name: f"{name}.yaml" for name in classes}
-    content = packages.files(packages.manifest(NAME, "0.1.0", Classes=written))
+    content = packages.content(NAME, "0.1.0", Classes=written)
     content |= {f"Classes/{written[name]}": code.encode() for name, code in classes.items()}
     folder = packages.write(scratch() / NAME, content)
     directories = f"{CORE_LIBRARY.absolute()},{folder}"
     with server.running(fields.TYPE_NAME) as running, contextlib.ExitStack() as stack:
         publisher = Client(running.url, _PUBLISHER_TOKEN)
-        core = {
-            str(path.relative_to(CORE_LIBRARY)): path.read_bytes()
-            for path in CORE_LIBRARY.rglob("*")
-            if path.is_file()
-        }
-        publisher.publish("io.murano", "0.0.0", packages.zipped(core), public=True)
+        publisher.publish("io.murano", "0.0.0", core_library(), public=True)
         publisher.publish(NAME, "0.1.0", packages.zipped(content), public=True)
         from_glare = f"[glare]\nurl = {running.url}"
         theirs = stack.enter_context(_generator(config.MURANO, directories, ""))

@@ -24,6 +24,14 @@ BIG = 500 * 1024**2
 ROOMY = Limits(archive_size=1024**3, unpacked_size=1024**3)
 
 
+def core_library() -> bytes:
+    """Return an archive of Murano's core library."""
+    packed = io.BytesIO()
+    with Archive.open(CORE_LIBRARY) as archive:
+        archive.pack(packed)
+    return packed.getvalue()
+
+
 def selecting() -> Iterator[Figure]:
     """Compare selecting the newest of 10,000 versions in a range with ``max()``."""
     dice = random.Random(1)

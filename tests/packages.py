@@ -64,15 +64,39 @@ def zipped(content: Mapping[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def package(name: str, version: str | None = "1.0.0", **keys: Any) -> bytes:
-    """The archive of a package with one class, ``NAME.Thing``."""
-    return zipped(files(manifest(name, version, **keys)))
+def content(
+    name: str,
+    version: str | None = "1.0.0",
+    code: str = "",
+    more: Mapping[str, bytes] = {},
+    **keys: Any,
+) -> dict[str, bytes]:
+    """The files of a package with one class, ``NAME.Thing``.
+
+    :param code: of the class, in place of a class with one method.
+    :param more: files that are added or replaced.
+    :param keys: of the manifest.
+    """
+    found = files(manifest(name, version, **keys))
+    if code:
+        found["Classes/Thing.yaml"] = code.encode()
+    return {**found, **more}
+
+
+def package(
+    name: str,
+    version: str | None = "1.0.0",
+    code: str = "",
+    more: Mapping[str, bytes] = {},
+    **keys: Any,
+) -> bytes:
+    """The archive of a package with one class, ``NAME.Thing``; see :func:`content`."""
+    return zipped(content(name, version, code, more, **keys))
 
 
 def extending(name: str, base: str, version: str = "1.0.0", **keys: Any) -> bytes:
     """The archive of a package whose class ``NAME.Thing`` extends a class."""
-    code = f"Name: {name}.Thing\nExtends: {base}\n".encode()
-    return zipped({**files(manifest(name, version, **keys)), "Classes/Thing.yaml": code})
+    return package(name, version, f"Name: {name}.Thing\nExtends: {base}\n", **keys)
 
 
 def write(folder: pathlib.Path, content: Mapping[str, bytes]) -> pathlib.Path:

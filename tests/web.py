@@ -32,10 +32,8 @@ def serving(
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with _running(Handler) as url:
+        yield url
 
 
 @contextlib.contextmanager
@@ -46,13 +44,8 @@ def serving_files(folder: pathlib.Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    handler = functools.partial(Handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with _running(functools.partial(Handler, directory=str(folder))) as url:
+        yield f"{url}/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,16 +96,21 @@ def recording(answer: Callable[[Request], Answer]) -> Iterator[Recorder]:
             self.end_headers()
             self.wfile.write(data)
 
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_POST(self) -> None:
-            self._answer()
+        do_GET = do_POST = _answer  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield Recorder(f"http://127.0.0.1:{server.server_port}", received)
+    with _running(Handler) as url:
+        yield Recorder(url, received)
+
+
+@contextlib.contextmanager
+def _running(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve requests in a thread, and yield the server's URL."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+        thread.join()

@@ -29,9 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         "Tags": [HOSTILE, "\u202eevil"],
         "Supplier": {"Name": HOSTILE, "CompanyUrl": {"Link": "javascript:alert(1)", "Text": "x"}},
     }
-    files = packages.files(packages.manifest("org.evil", **keys))
-    files["Classes/Thing.yaml"] = code.encode()
-    (hostile / "evil.zip").write_bytes(packages.zipped(files))
+    (hostile / "evil.zip").write_bytes(packages.package("org.evil", code=code, **keys))
     places = [processes.ROOT / "examples" / "packages", prerequisites.core_library(), hostile]
     rendering.render(sources.Local([*map(str, places)]), folder / "catalogue")
     return folder / "catalogue"

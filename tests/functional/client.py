@@ -93,6 +93,9 @@ class Client:
         patch = [{"op": "replace", "path": f"/{field}", "value": value}]
         return self.request("PATCH", f"/{artifact_id}", json=patch, headers=headers)
 
+    def delete(self, artifact_id: str, **more: Any) -> requests.Response:
+        return self.request("DELETE", f"/{artifact_id}", **more)
+
     def show(self, artifact_id: str) -> Any:
         return self.request("GET", f"/{artifact_id}").json()
 
@@ -181,3 +184,9 @@ def message(answer: requests.Response | Answer) -> str:
     """What the service says of an error."""
     text: str = answer.json()["error"]["message"]
     return text
+
+
+def refusal(answer: requests.Response | Answer, status: int) -> str:
+    """Check the status of a refused request, and return what the service says of it."""
+    assert answer.status_code == status, answer.content
+    return message(answer)

@@ -13,9 +13,12 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
+import loader
 from glare_murano import fields
 from glare_murano.glare import server
+from loader.catalogs.glare import GlareCatalog
 from tests import packages
+from tests.functional import murano_api
 from tests.functional.client import Client, Wire
 from tests.waits import waits
 
@@ -123,9 +126,37 @@ def admin(glare_url: str) -> Client:
 
 
 @pytest.fixture
+def catalog(glare: Client, project: str) -> GlareCatalog:
+    """The test's project in Glare, as loaders see it."""
+    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path) -> loader.Cache:
+    """An empty cache."""
+    return loader.Cache(tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Murano API that keeps its packages itself."""
+    with murano_api.running(tmp_path_factory.mktemp("murano")) as url:
+        yield url
+
+
+@pytest.fixture
 def openstack(tmp_path: pathlib.Path, glare: Client) -> "OpenStack":
     """The command ``openstack`` as a member of the test's project."""
     # Its import takes long, and most tests do without it.
     from tests.functional.openstack_command import OpenStack
 
     return OpenStack(tmp_path, glare.url, glare.token)
+
+
+@pytest.fixture
+def admin_openstack(tmp_path: pathlib.Path, admin: Client) -> "OpenStack":
+    """The command as an administrator of another project."""
+    from tests.functional.openstack_command import OpenStack
+
+    (tmp_path / "admin").mkdir()
+    return OpenStack(tmp_path / "admin", admin.url, admin.token)

@@ -102,10 +102,16 @@ class OpenStack:
                 root.setLevel(level)
         return Result(code, out.getvalue(), err.getvalue())
 
-    def ok(self, *arguments: object, stdin: str = "") -> Result:
-        """Run a command that succeeds."""
-        result = self.run(*arguments, stdin=stdin)
+    def ok(self, *arguments: object, **more: Any) -> Result:
+        """Run a command that succeeds; ``more`` as for :meth:`run`."""
+        result = self.run(*arguments, **more)
         assert result.code == 0, (arguments, result)
+        return result
+
+    def fails(self, *arguments: object, code: int = 1, **more: Any) -> Result:
+        """Run a command that ends with this exit code; ``more`` as for :meth:`run`."""
+        result = self.run(*arguments, **more)
+        assert result.code == code, (arguments, result)
         return result
 
     def json(self, *arguments: object) -> Any:

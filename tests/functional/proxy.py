@@ -14,6 +14,7 @@ import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -140,12 +141,13 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def _running(server: _Server) -> Iterator[None]:
+def _running(server: _Server) -> Iterator[int]:
+    """Serve in a thread, and yield the port."""
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
-            yield
+            yield server.port
         finally:
             server.shutdown()
             thread.join()
@@ -185,14 +187,11 @@ def certificate(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     return folder / "certificate.pem", folder / "key.pem"
 
 
-@contextlib.contextmanager
-def secured(port: int, certificate: pathlib.Path, key: pathlib.Path) -> Iterator[int]:
+def secured(port: int, certificate: pathlib.Path, key: pathlib.Path) -> AbstractContextManager[int]:
     """Serve a port of this host by TLS; yields the port for TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server = _Secure(port, context)
-    with _running(server):
-        yield server.port
+    return _running(_Secure(port, context))
 
 
 class _Trickling(_Server):
@@ -216,12 +215,9 @@ class _Trickling(_Server):
         super().__init__(("127.0.0.1", 0), Connection)
 
 
-@contextlib.contextmanager
-def trickling(port: int, beginning: int) -> Iterator[int]:
+def trickling(port: int, beginning: int) -> AbstractContextManager[int]:
     """Serve a port of this host very slowly, after some bytes; yields the slow port."""
-    server = _Trickling(port, beginning)
-    with _running(server):
-        yield server.port
+    return _running(_Trickling(port, beginning))
 
 
 class _Stalling(_Server):
@@ -242,9 +238,6 @@ class _Stalling(_Server):
         super().__init__(("127.0.0.1", 0), Connection)
 
 
-@contextlib.contextmanager
-def stalling(port: int, limit: int) -> Iterator[int]:
+def stalling(port: int, limit: int) -> AbstractContextManager[int]:
     """Serve a port of this host, until a connection has sent many bytes; yields the port."""
-    server = _Stalling(port, limit)
-    with _running(server):
-        yield server.port
+    return _running(_Stalling(port, limit))

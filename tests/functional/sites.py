@@ -11,7 +11,9 @@ import dataclasses
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 import sqlalchemy
@@ -167,6 +169,24 @@ def shared(kind: str, folder: pathlib.Path) -> Iterator[Site]:
     """The development server, or two API processes over a database that can be shared."""
     with development(folder) if kind == "development" else of_database(kind, folder) as site:
         yield site
+
+
+def fixture(
+    opened: Callable[..., AbstractContextManager[Site]], kinds: Sequence[object], **options: Any
+) -> Any:
+    """Make a fixture of a module that opens a site of each kind.
+
+    :param opened: a function of this module that takes a kind and a folder.
+    """
+
+    @pytest.fixture(scope="module", params=kinds)
+    def site(
+        request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Site]:
+        with opened(request.param, tmp_path_factory.mktemp(request.param), **options) as site:
+            yield site
+
+    return site
 
 
 @contextlib.contextmanager

@@ -11,12 +11,11 @@ import logging
 import pathlib
 import random
 import tarfile
-import threading
 import urllib.parse
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import requests
@@ -34,7 +33,7 @@ from glare_murano.package import VersionSpec
 from glare_murano.service import batches
 from loader import fetcher
 from loader.catalogs.glare import GlareCatalog
-from tests import packages
+from tests import packages, web
 from tests.functional.client import ARCHIVES, Client, Wire
 
 
@@ -52,7 +51,7 @@ def _published(client: Client, name: str, count: int = 3, **more: Any) -> dict[s
     found = {}
     for number in range(count):
         fqn = f"{name}{number}"
-        files = packages.files(packages.manifest(fqn, **more))
+        files = packages.content(fqn, **more)
         files["Resources/data"] = dice.randbytes(number * 100_000)
         archive = packages.zipped(files)
         found[client.publish(fqn, "1.0.0", archive)["id"]] = archive
@@ -90,7 +89,7 @@ def test_what_the_caller_cannot_download_is_left_out(
     deactivated, *_ = _published(glare, f"{name}.deactivated", 1)
     assert admin.set(deactivated, "status", "deactivated").ok
     deleted, *_ = _published(glare, f"{name}.deleted", 1)
-    assert glare.request("DELETE", f"/{deleted}").ok
+    assert glare.delete(deleted).ok
 
     ids = [theirs, draft, *ours, deactivated, deleted, str(uuid.uuid4()), public]
     assert list(_archives(glare.batch(ids))) == [*ours, public]
@@ -218,23 +217,9 @@ def test_a_rule_decides_once_for_each_kind_of_artifacts(
     assert counts["show"] == read
 
 
-class _Judge(http.server.BaseHTTPRequestHandler):
-    """A service that decides for rules of the policy."""
-
-    targets: ClassVar[list[Any]] = []
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        target = json.loads(urllib.parse.parse_qs(body)["target"][0])
-        self.targets.append(target)
-        answer = b"False" if target["author"] == "refused" else b"True"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def _target(request: web.Request) -> Any:
+    """Return the artifact about which a service decides for a rule of the policy."""
+    return json.loads(urllib.parse.parse_qs(request.body.decode())["target"][0])
 
 
 def test_a_service_that_decides_receives_whole_artifacts(
@@ -247,22 +232,20 @@ def test_a_service_that_decides_receives_whole_artifacts(
         for number, author in enumerate(("one", "refused", "another"))
     ]
     ids = [artifact["id"] for artifact in ids]
-    _Judge.targets.clear()
-    with http.server.HTTPServer(("127.0.0.1", 0), _Judge) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        policy("artifact:download", f"http://127.0.0.1:{server.server_port}/%(name)s")
+    with web.recording(
+        lambda request: web.Answer(200, str(_target(request)["author"] != "refused"))
+    ) as judge:
+        policy("artifact:download", f"{judge.url}/%(name)s")
         answers = [glare.request("GET", f"/{one}/archive").status_code for one in ids]
-        expected = list(_Judge.targets)
-        _Judge.targets.clear()
         counts.clear()
         found = _archives(glare.batch(ids))
-        server.shutdown()
 
     assert answers == [200, 403, 200]
     assert list(found) == [ids[0], ids[2]]
-    assert [target["id"] for target in _Judge.targets] == ids
+    targets = [_target(request) for request in judge.requests]
+    assert [target["id"] for target in targets] == ids * 2
     # The very same as for downloads one by one.
-    assert _Judge.targets == expected
+    assert targets[len(ids) :] == targets[: len(ids)]
     assert counts["show"] == len(ids)
 
 
@@ -301,7 +284,7 @@ def test_a_check_that_sees_the_target_in_another_form_decides_for_each_artifact(
 
 
 def _delete(client: Client, artifact: str) -> None:
-    assert client.request("DELETE", f"/{artifact}").ok
+    assert client.delete(artifact).ok
 
 
 def _deactivate(client: Client, artifact: str) -> None:
@@ -489,7 +472,7 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
 def test_a_large_archive_travels_by_itself(
     glare: Client, name: str, tmp_path: pathlib.Path
 ) -> None:
-    large = packages.files(packages.manifest(f"{name}.large"))
+    large = packages.content(f"{name}.large")
     large["Resources/data"] = random.Random(name).randbytes(2**20)
     glare.publish(f"{name}.large", "1.0.0", packages.zipped(large))
     archive = packages.package(name, Require={f"{name}.large": "1"})

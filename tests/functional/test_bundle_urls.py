@@ -126,8 +126,7 @@ def test_bundles_by_url_are_published(
     openstack = OpenStack(tmp_path, glare.url, glare.token)
     rows = openstack.json("package", "publish", *places)
     assert [(row["Name"], row["Result"]) for row in rows] == [(name, "published")]
-    refused = openstack.run("package", "publish", f"{sites.site.url}/packages.bundle")
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", f"{sites.site.url}/packages.bundle")
     assert "is not encrypted" in refused.err
 
 

@@ -96,8 +96,9 @@ def test_the_least_recently_used_packages_are_pruned(
     assert openstack.ok("cache", "prune", "--max-size", "1G", "--directory", directory).err == (
         "0 B were freed.\n"
     )
-    invalid = openstack.run("cache", "prune", "--max-size", "much", "--directory", directory)
-    assert invalid.code == 2
+    invalid = openstack.fails(
+        "cache", "prune", "--max-size", "much", "--directory", directory, code=2
+    )
     assert "much is not a size" in invalid.err
 
 
@@ -111,8 +112,7 @@ def test_a_package_is_shown_by_range_or_digest(
         assert pathlib.Path(shown["archive"]).read_bytes() == archives["1.9.0"]
     shown = openstack.json("cache", "show", name, "--directory", directory)
     assert shown["version"] == "1.10.0"
-    missing = openstack.run("cache", "show", f"{name}@2", "--directory", directory)
-    assert missing.code == 3
+    missing = openstack.fails("cache", "show", f"{name}@2", "--directory", directory, code=3)
     assert f"it has {name} 1.10.0, {name} 1.9.0, {name} 1.0.0" in missing.err
 
 
@@ -122,8 +122,7 @@ def test_several_archives_of_a_version_are_shown_by_digest(
     other = packages.package(name, "1.10.0", Author="Another")
     with loader.Cache(directory) as cache:
         _use(cache, other)
-    ambiguous = openstack.run("cache", "show", name, "--directory", directory)
-    assert ambiguous.code == 2
+    ambiguous = openstack.fails("cache", "show", name, "--directory", directory, code=2)
     assert _digest(other) in ambiguous.err
     openstack.ok("cache", "show", _digest(other), "--directory", directory)
 
@@ -146,11 +145,9 @@ def test_damaged_packages_are_found_and_named(
     unreadable = _digest(archives["1.0.0"])
     _damage(directory / "archives" / unreadable, b"nothing")
 
-    only = openstack.run("cache", "verify", f"{name}@1.10.0", "--directory", directory)
-    assert only.code == 0
-    found = openstack.run("cache", "verify", "--directory", directory, "-f", "json")
+    openstack.ok("cache", "verify", f"{name}@1.10.0", "--directory", directory)
+    found = openstack.fails("cache", "verify", "--directory", directory, "-f", "json")
 
-    assert found.code == 1
     rows = {row["SHA-256"]: (row["Name"], row["Version"]) for row in found.json()}
     assert rows == {damaged: (name, "1.9.0"), unreadable: ("", "")}
     assert f"{unreadable}, {name} 1.9.0" in found.err
@@ -163,8 +160,7 @@ def test_only_a_cache_is_looked_into(openstack: OpenStack, tmp_path: pathlib.Pat
     empty = tmp_path / "empty"
     empty.mkdir()
     for folder in (empty, tmp_path / "missing"):
-        refused = openstack.run("cache", "list", "--directory", folder)
-        assert refused.code == 1
+        refused = openstack.fails("cache", "list", "--directory", folder)
         assert f"{folder} is not a package cache" in refused.err
     assert list(empty.iterdir()) == []
     assert not (tmp_path / "missing").exists()

@@ -19,13 +19,6 @@ def published(glare: Client, admin: Client, name: str) -> str:
     return name
 
 
-@pytest.fixture
-def admin_openstack(tmp_path: pathlib.Path, admin: Client) -> OpenStack:
-    """The command as an administrator of another project."""
-    (tmp_path / "admin").mkdir()
-    return OpenStack(tmp_path / "admin", admin.url, admin.token)
-
-
 def _files(folder: pathlib.Path) -> str:
     return "\n".join(
         f"{path.relative_to(folder)}\n{path.read_text()}"
@@ -70,12 +63,9 @@ def test_packages_on_this_host_need_no_cloud(openstack: OpenStack, tmp_path: pat
     (place / "db.zip").write_bytes(packages.package("org.db"))
     (place / "broken.zip").write_bytes(b"PK")
     arguments = ("catalog", "render", str(tmp_path / "pages"), "--path", str(place))
-    shown = openstack.run(*arguments, cloud="")
-    assert shown.code == 0
+    shown = openstack.ok(*arguments, cloud="")
     assert f"{place}/broken.zip cannot be read: archive: " in shown.err
     (tmp_path / "pages" / "notes").touch()
-    refused = openstack.run(*arguments)
-    assert refused.code == 1
+    refused = openstack.fails(*arguments)
     assert "name an empty directory" in refused.err
-    missing = openstack.run("catalog", "render", str(tmp_path / "new"), "x", "--path", str(place))
-    assert missing.code == 3
+    openstack.fails("catalog", "render", str(tmp_path / "new"), "x", "--path", str(place), code=3)

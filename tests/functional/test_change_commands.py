@@ -2,20 +2,11 @@
 
 """The commands that change packages: set, unset, yank, deactivate, delete."""
 
-import pathlib
 from typing import Any
-
-import pytest
 
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
-
-
-@pytest.fixture
-def administrator(tmp_path: pathlib.Path, admin: Client) -> OpenStack:
-    (tmp_path / "admin").mkdir()
-    return OpenStack(tmp_path / "admin", admin.url, admin.token)
 
 
 def _publish(glare: Client, name: str, version: str = "1.0.0", **keys: Any) -> str:
@@ -43,8 +34,7 @@ def test_a_change_needs_a_reference_to_one_version(
 ) -> None:
     for version in ("1.0.0", "1.1.0"):
         _publish(glare, name, version)
-    several = openstack.run("package", "yank", name, "--reason", "broken")
-    assert several.code == 2
+    several = openstack.fails("package", "yank", name, "--reason", "broken", code=2)
     assert f"{name} 1.1.0" in several.err
     assert f"{name} 1.0.0" in several.err
     assert glare.names(name=name, yanked="neq:") == []
@@ -69,16 +59,15 @@ def test_the_warning_about_dependents_of_a_yanked_package_is_shown(
 
 
 def test_an_administrator_deactivates_and_reactivates(
-    administrator: OpenStack, openstack: OpenStack, glare: Client, name: str
+    admin_openstack: OpenStack, openstack: OpenStack, glare: Client, name: str
 ) -> None:
     _publish(glare, name)
-    refused = openstack.run("package", "deactivate", name)
-    assert refused.code == 1
+    refused = openstack.fails("package", "deactivate", name)
     assert refused.err.startswith(f"cannot change {name} 1.0.0: ")
     assert "artifact:deactivate" in refused.err
-    administrator.ok("package", "deactivate", name)
+    admin_openstack.ok("package", "deactivate", name)
     assert openstack.json("package", "show", name)["status"] == "deactivated"
-    administrator.ok("package", "reactivate", name)
+    admin_openstack.ok("package", "reactivate", name)
     assert openstack.json("package", "show", name)["status"] == "active"
 
 
@@ -86,8 +75,7 @@ def test_a_deletion_asks_first(openstack: OpenStack, glare: Client, name: str) -
     _publish(glare, name)
     _publish(glare, name, "1.1.0")
     _publish(glare, f"{name}.user", Require={name: "1"})
-    asked = openstack.run("package", "delete", f"{name}@1.0.0")
-    assert asked.code == 1
+    asked = openstack.fails("package", "delete", f"{name}@1.0.0")
     assert f"required by {name}.user 1.0.0" in asked.err
     assert "add --yes" in asked.err
     openstack.ok("package", "delete", f"{name}@1.0.0", "--yes")
@@ -99,8 +87,7 @@ def test_the_last_package_that_another_requires_is_not_deleted(
 ) -> None:
     _publish(glare, name)
     _publish(glare, f"{name}.user", Require={name: "1"})
-    refused = openstack.run("package", "delete", name, "--yes")
-    assert refused.code == 1
+    refused = openstack.fails("package", "delete", name, "--yes")
     assert refused.err.startswith(
         f"cannot delete {name} 1.0.0: only {name} 1.0.0 satisfies requirements of active packages: "
         f"{name}.user 1.0.0 ({name} 1); delete or deactivate these first, each before the "

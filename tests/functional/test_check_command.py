@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture
 def place(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
-    return packages.write(tmp_path / "dev", packages.files(packages.manifest(name)))
+    return packages.write(tmp_path / "dev", packages.content(name))
 
 
 def test_every_problem_is_shown_in_every_format(
@@ -35,8 +35,7 @@ def test_every_problem_is_shown_in_every_format(
     valid = openstack.ok("package", "check", place.parent)
     assert (valid.out, valid.err) == ("", "packages: 1, errors: 0, warnings: 0\n")
     (place / "Classes/Thing.yaml").write_text(f"Name: {name}.Other\n")
-    failed = openstack.run("package", "check", place, place / "missing")
-    assert failed.code == 1
+    failed = openstack.fails("package", "check", place, place / "missing")
     assert "[class-missing]" in failed.out
     assert "Classes/Thing.yaml:1: error: does not define class" in failed.out
     assert "missing: error: No such file or directory [package-unreadable]" in failed.out
@@ -92,13 +91,12 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     """The server decides about them."""
     set_option("check_forms", "enforce")
     form = {"UI/ui.yaml": packages.FORM.replace(b"[]", b"x") + b"Template: {}\n"}
-    place = packages.write(tmp_path / "wiki", {**packages.files(packages.manifest(name)), **form})
+    place = packages.write(tmp_path / "wiki", packages.content(name, more=form))
     problem = f"{place}: UI/ui.yaml, line 5: Forms is 'x'; expected a list [form-section]\n"
     warning = f"{place}: UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]\n"
     built = openstack.ok("package", "build", place, "--file", tmp_path / "wiki.zip")
     assert built.err == problem + warning
-    refused = openstack.run("package", "publish", place)
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", place)
     assert refused.err.startswith(problem + warning)
     set_option("check_forms", "warn")
     assert openstack.ok("package", "publish", place).err.startswith(problem + warning)
@@ -106,8 +104,7 @@ def test_problems_of_a_form_are_shown_to_its_publisher(
     shown = shown.replace(f"{place}: ", f"{place}/")
     checked = openstack.ok("package", "check", place)
     assert checked.out.startswith(shown.replace("LEVEL", "warning"))
-    strict = openstack.run("package", "check", "--strict", place)
-    assert strict.code == 1
+    strict = openstack.fails("package", "check", "--strict", place)
     assert strict.out.startswith(shown.replace("LEVEL", "error"))
 
 
@@ -123,8 +120,7 @@ def test_a_version_is_checked_against_a_release(
     manifest = packages.manifest(name, "1.1.0", Require={library: "1"})
     code = f"Name: {name}.Thing\nExtends: {library}.Base\n".encode()
     packages.write(place, packages.files(manifest) | {"Classes/Thing.yaml": code})
-    failed = openstack.run("package", "check", place, "--against", name)
-    assert failed.code == 1
+    failed = openstack.fails("package", "check", place, "--against", name)
     assert "version 1.1.0 is not enough" in failed.out
     assert "method version was removed" in failed.out
     required = packages.write(place.parent / "required" / library, base).parent
@@ -141,9 +137,9 @@ def test_classes_are_searched_for_in_required_packages(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     glare.publish(library, "1.0.0", packages.package(library))
     required = packages.write(
-        place.parent / "required" / "core", packages.files(packages.manifest("io.murano", "0.9.0"))
+        place.parent / "required" / "core", packages.content("io.murano", "0.9.0")
     ).parent
-    packages.write(required / "library", packages.files(packages.manifest(library)))
+    packages.write(required / "library", packages.content(library))
     code = f"Name: {name}.Thing\nExtends: {library}.Thing\nProperties:\n  other:\n"
     code += f"    Contract: $.class('{library}.Thing')\n"
 
@@ -180,8 +176,7 @@ def test_a_wrong_release_is_reported(
 
 
 def test_a_release_is_compared_with_one_package(openstack: OpenStack, place: pathlib.Path) -> None:
-    result = openstack.run("package", "check", place, place, "--against", place)
-    assert result.code == 1
+    result = openstack.fails("package", "check", place, place, "--against", place)
     assert "--against needs the path of one package, and there are 2" in result.err
 
 
@@ -213,8 +208,7 @@ def test_an_archive_is_built_and_published(
     rows = json.loads(openstack.ok("package", "publish", place, "-f", "json").out)
     assert rows[0]["Result"] == "skipped, was published before"
     for arguments in ([place, "--file", place / "x.zip"], ["missing"], [place.parent]):
-        result = openstack.run("package", "build", *arguments)
-        assert result.code == 1
+        result = openstack.fails("package", "build", *arguments)
         assert result.err
         assert "Traceback" not in result.err
 
@@ -250,13 +244,12 @@ def test_a_draft_is_no_release_to_compare_with(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     yanked = glare.publish(name, "1.0.1", packages.package(name, "1.0.1"))["id"]
     assert glare.set(yanked, "yanked", "loses data").status_code == 200
-    new = packages.files(packages.manifest(name, "1.1.0", Classes={f"{name}.New": "New.yaml"}))
+    new = packages.content(name, "1.1.0", Classes={f"{name}.New": "New.yaml"})
     glare.draft(name, "1.1.0", packages.zipped(new))
     assert glare.create(name, "1.2.0").status_code == 201
     place = packages.write(tmp_path / "new", new)
     for reference in (name, f"{name}@1"):
-        checked = openstack.run("package", "check", place, "--against", reference)
-        assert checked.code == 1
+        checked = openstack.fails("package", "check", place, "--against", reference)
         assert "version 1.1.0 is not enough: after 1.0.0" in checked.out
     compared = openstack.json("package", "compare", name, place)
     assert "class-removed" in [row["Rule"] for row in compared]
@@ -269,7 +262,7 @@ def test_files_and_directories_that_are_hard_to_name_are_shown(
     # pytest's workers cannot send captured log lines with such a name.
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
     odd = tmp_path / os.fsdecode(b"odd\xff%")
-    files = packages.files(packages.manifest(name))
+    files = packages.content(name)
     del files["Classes/Thing.yaml"]
     packages.write(odd, files)
     for form in ("text", "github"):

@@ -41,9 +41,8 @@ def test_a_name_means_the_newest_version_and_a_range_the_newest_in_it(
         assert (shown["version"], shown["id"]) == (version, published[version])
 
 
-def test_versions_are_listed_with_the_newest_first(
-    openstack: OpenStack, name: str, published: dict[str, str]
-) -> None:
+@pytest.mark.usefixtures("published")
+def test_versions_are_listed_with_the_newest_first(openstack: OpenStack, name: str) -> None:
     listed = openstack.ok("package", "versions", name, "-f", "value", "-c", "Version")
     assert listed.out.split() == ["2.0.0", "1.10.0", "1.9.0", "1.0.0"]
 
@@ -53,25 +52,23 @@ def test_versions_are_listed_with_the_newest_first(
 def test_exit_codes_tell_the_kinds_of_failures_apart(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path
 ) -> None:
-    missing = openstack.run("package", "show", f"{name}@>=3")
-    assert missing.code == 3
+    missing = openstack.fails("package", "show", f"{name}@>=3", code=3)
     assert f"package {name}@>=3 was not found" in missing.err
     assert "(available: 2.0.0, 1.10.0, 1.9.0, 1.0.0)" in missing.err
 
-    misused = openstack.run("package", "show", f"{name}@x")
-    assert misused.code == 2
+    misused = openstack.fails("package", "show", f"{name}@x", code=2)
     assert "'x' is not a valid range of versions" in misused.err
 
     closed = f"http://127.0.0.1:{processes.free_port()}"
-    unreachable = OpenStack(tmp_path, closed, "user:project:member").run("package", "show", name)
-    assert unreachable.code == 4
+    unreachable = OpenStack(tmp_path, closed, "user:project:member").fails(
+        "package", "show", name, code=4
+    )
     assert closed in unreachable.err
     assert "Traceback" not in missing.err + misused.err + unreachable.err
 
 
 def test_an_unknown_id_is_not_found(openstack: OpenStack) -> None:
-    unknown = openstack.run("package", "show", uuid.uuid4())
-    assert unknown.code == 3
+    openstack.fails("package", "show", uuid.uuid4(), code=3)
 
 
 def test_a_private_package_of_another_project_is_not_found(
@@ -83,7 +80,7 @@ def test_a_private_package_of_another_project_is_not_found(
     other = as_user("another")
     openstack = OpenStack(tmp_path, other.url, other.token)
     for reference in (name, published["2.0.0"]):
-        assert openstack.run("package", "show", reference).code == 3
+        openstack.fails("package", "show", reference, code=3)
 
 
 def test_control_characters_do_not_reach_a_terminal(
@@ -130,7 +127,7 @@ def test_a_missing_path_is_one_plain_sentence(
     monkeypatch: pytest.MonkeyPatch,
     command: list[str],
 ) -> None:
-    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    packages.write(tmp_path / "here", packages.content(name))
     monkeypatch.chdir(tmp_path)
     result = openstack.run("package", *command)
     assert (result.code, result.err) == (1, "missing: No such file or directory\n")
@@ -139,10 +136,9 @@ def test_a_missing_path_is_one_plain_sentence(
 def test_a_file_that_cannot_be_written_is_named(
     openstack: OpenStack, published: dict[str, str], name: str, tmp_path: pathlib.Path
 ) -> None:
-    source = packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    source = packages.write(tmp_path / "here", packages.content(name))
     target = tmp_path / "missing" / "package.zip"
-    built = openstack.run("package", "build", source, "--file", target)
-    assert built.code == 1
+    built = openstack.fails("package", "build", source, "--file", target)
     assert f"cannot write {target}: No such file or directory; name a file in" in built.err
     saved = openstack.run("package", "save", name, "--file", target)
     assert (saved.code, saved.err) == (1, f"{target}: No such file or directory\n")
@@ -193,11 +189,10 @@ def test_a_shell_reads_values_and_runs_none_of_them(
 def test_an_empty_path_is_not_the_current_directory(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    packages.write(tmp_path / "here", packages.content(name))
     monkeypatch.chdir(tmp_path / "here")
     for command in ("publish", "check", "build", "release"):
-        result = openstack.run("package", command, "")
-        assert result.code == 2
+        result = openstack.fails("package", command, "", code=2)
         assert "the path is empty" in result.err
 
 
@@ -211,8 +206,7 @@ def test_a_cloud_with_wrong_values_is_a_misuse(
     clouds = yaml.safe_load(file.read_text())
     clouds["clouds"]["test"] |= wrong
     file.write_text(yaml.safe_dump(clouds))
-    result = openstack.run("package", "list")
-    assert result.code == 2
+    result = openstack.fails("package", "list", code=2)
     assert "the cloud test cannot be used as configured" in result.err
 
 
@@ -220,8 +214,7 @@ def test_a_cloud_with_wrong_values_is_a_misuse(
 def test_a_token_that_no_header_can_hold_is_not_shown(
     tmp_path: pathlib.Path, glare: Client, end: str
 ) -> None:
-    result = OpenStack(tmp_path, glare.url, f"user:secret:member{end}x").run("package", "list")
-    assert result.code == 1
+    result = OpenStack(tmp_path, glare.url, f"user:secret:member{end}x").fails("package", "list")
     assert "characters that HTTP does not allow" in result.err
     assert "secret" not in result.err
 
@@ -229,7 +222,6 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "1e999", "soon", ""])
 def test_a_time_is_a_number_of_seconds(openstack: OpenStack, seconds: str) -> None:
     update = ("environment", "pins", "update", "production", "--wait")
-    refused = openstack.run(*update, f"--timeout={seconds}")
-    assert refused.code == 2
+    refused = openstack.fails(*update, f"--timeout={seconds}", code=2)
     message = f"argument --timeout: {seconds!r} is not a number of seconds, such as 90 or 0.5"
     assert message in refused.err

@@ -52,7 +52,7 @@ def publish(admin: Client, name: str) -> Callable[..., str]:
 
     def publish_one(last: str, version: str = "1.2.0", size: int = 0, **keys: Any) -> str:
         fqn = f"{name}.{last}"
-        content = packages.files(packages.manifest(fqn, version, **keys))
+        content = packages.content(fqn, version, **keys)
         content["Resources/large"] = fqn.encode() * (size // len(fqn))
         content["Resources/dense"] = random.Random(fqn).randbytes(size * 3 // 4)
         admin.publish(fqn, version, packages.zipped(content), public=True)
@@ -78,8 +78,7 @@ def test_catalogues_come_in_the_operators_order(
 ) -> None:
     name = publish("db")
     for version in ("1.1.0", "2.0.0"):
-        content = packages.files(packages.manifest(name, version))
-        packages.write(tmp_path / "folder" / version, content)
+        packages.write(tmp_path / "folder" / version, packages.content(name, version))
     engine = {"load_packages_from": tmp_path / "folder"}
 
     def loaded(catalogs: str, text: str) -> str:
@@ -304,7 +303,7 @@ def test_the_example_loads_a_closure(
 
 
 def test_a_scope_of_ones_own_is_used(
-    glare: Client, project: str, configured: Callable[..., cfg.ConfigOpts]
+    glare: Client, configured: Callable[..., cfg.ConfigOpts]
 ) -> None:
     glare.publish("org.db", "1.2.0", packages.package("org.db", "1.2.0"))
     scope = Scope(session=glare.session(), project_id="strangers")

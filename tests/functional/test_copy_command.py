@@ -58,8 +58,7 @@ def test_a_closure_is_copied_with_its_digests_and_fields(
         *("--category", "Web", "--tag", "new"),
     )
     for options in [], ["--dry-run"]:
-        missing = openstack.run("package", "copy", name, "--to-cloud", "other", *options)
-        assert missing.code == 1
+        missing = openstack.fails("package", "copy", name, "--to-cloud", "other", *options)
         assert f"{name} 1.0.0 requires {library} in the range 1" in missing.err
     set_option("check_requirements", "warn")
     accepted = openstack.ok("package", "copy", name, "--to-cloud", "other", "--dry-run")
@@ -91,8 +90,7 @@ def test_a_refused_copy_publishes_nothing_and_the_next_run_goes_on(
     library = f"{name}.library"
     glare.publish(library, "1.0.0", packages.package(library, "1.0.0"))
     # Only administrators may publish for every project.
-    refused = openstack.run("package", "copy", name, library, "--to-cloud", "other", "--public")
-    assert refused.code == 1
+    refused = openstack.fails("package", "copy", name, library, "--to-cloud", "other", "--public")
     assert "Uploaded packages stay as drafts" in refused.err
     # Other tests may have left drafts that anybody may see.
     drafts = other.names(status="drafted", name=f"in:{name},{library}")
@@ -112,8 +110,7 @@ def test_other_files_under_the_same_version_are_refused(
 ) -> None:
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     other.publish(name, "1.0.0", packages.package(name, "1.0.0", Author="Somebody else"))
-    result = openstack.run("package", "copy", name, "--to-cloud", "other")
-    assert result.code == 1
+    result = openstack.fails("package", "copy", name, "--to-cloud", "other")
     assert f"{name} 1.0.0 is published in" in result.err
     assert "with other files" in result.err
 
@@ -139,8 +136,7 @@ def test_a_yanked_version_is_copied_only_by_its_exact_version_and_stays_yanked(
 
 
 def test_an_unknown_cloud_is_a_misuse(openstack: OpenStack, name: str) -> None:
-    result = openstack.run("package", "copy", name, "--to-cloud", "nowhere")
-    assert result.code == 2
+    result = openstack.fails("package", "copy", name, "--to-cloud", "nowhere", code=2)
     assert "nowhere" in result.err
 
 

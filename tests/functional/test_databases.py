@@ -3,7 +3,6 @@
 """The API gives the same answers over every database that Glare runs on."""
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,14 +46,8 @@ VERSIONS = (
 UNSTORABLE = ("a\0b", "a\ud800b", "a\U0001f600b")
 
 
-@pytest.fixture(scope="module", params=["sqlite", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    """One API process over a database."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with sites.of_database(request.param, folder, number=1) as site:
-        yield site
+# One API process over a database.
+site = sites.fixture(sites.of_database, ["sqlite", *sites.SHARED_DATABASES], number=1)
 
 
 @pytest.fixture
@@ -162,7 +155,7 @@ def test_an_id_in_another_case_ends_no_running_upload(site: Site, glare: Client,
     glare.request("GET", f"/{draft.upper()}")
 
     assert glare.show(draft)["archive"]["status"] == "saving"
-    assert glare.request("DELETE", f"/{draft}").status_code == 204
+    assert glare.delete(draft).status_code == 204
 
 
 def test_a_closure_is_planned(glare: Client, name: str) -> None:
@@ -230,7 +223,7 @@ def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
     artifact_id = glare.publish(name, "1.0.0", data)["id"]
     assert glare.request("GET", f"/{artifact_id}/archive").content == data
 
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
 
     assert glare.names(name=name) == []
     assert site.leftovers() == {}
@@ -251,7 +244,7 @@ def test_a_query_sees_one_state_of_the_database(
         found = GlareDatabase(connection, viewer, Budget(60, ""))
         source = CatalogSource(found, Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}
-        assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert glare.delete(artifact_id).status_code == 204
 
         assert "io.murano" in source.requirements([package])[package]
         assert [release.key for release in source.releases([package])] == [package]
@@ -259,7 +252,7 @@ def test_a_query_sees_one_state_of_the_database(
 
 def _unstorable_manifest(name: str, text: str) -> bytes:
     # Bytes, since YAML would not write what it reads.
-    content = packages.files(packages.manifest(name))
+    content = packages.content(name)
     escaped = text.encode("ascii", "backslashreplace").replace(b"\0", b"\\0")
     content["manifest.yaml"] += b'Description: "%b"\n' % escaped
     return packages.zipped(content)

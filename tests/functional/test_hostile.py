@@ -109,7 +109,7 @@ def test_what_programs_read_differently_is_refused(glare: Client) -> None:
     ]
     assert other == []
     assert _is_untouched(glare, draft)
-    assert glare.request("DELETE", f"/{draft['id']}").status_code == 204
+    assert glare.delete(draft["id"]).status_code == 204
 
 
 @pytest.mark.parametrize("build", [pytest.param(build, id=name) for name, build in HARMLESS])
@@ -117,7 +117,7 @@ def test_what_only_looks_hostile_is_accepted(glare: Client, build: Callable[[], 
     draft = _draft(glare)
 
     assert glare.upload(draft["id"], build()).status_code == 200
-    assert glare.request("DELETE", f"/{draft['id']}").status_code == 204
+    assert glare.delete(draft["id"]).status_code == 204
 
 
 def test_a_draft_that_was_refused_everything_can_be_used(glare: Client) -> None:
@@ -128,7 +128,7 @@ def test_a_draft_that_was_refused_everything_can_be_used(glare: Client) -> None:
 
     assert glare.upload(draft["id"], cases.good()).status_code == 200
     assert glare.request("GET", f"/{draft['id']}/archive").content == cases.good()
-    assert glare.request("DELETE", f"/{draft['id']}").status_code == 204
+    assert glare.delete(draft["id"]).status_code == 204
 
 
 def test_refusals_leave_no_file_open(glare: Client) -> None:
@@ -219,7 +219,7 @@ def test_a_body_without_a_length_is_stored_if_it_is_right(application: Any, glar
 
     assert answer.status_code == 200
     assert glare.request("GET", f"/{draft['id']}/archive").content == data
-    assert glare.request("DELETE", f"/{draft['id']}").status_code == 204
+    assert glare.delete(draft["id"]).status_code == 204
 
 
 @pytest.mark.usefixtures("nothing_left")

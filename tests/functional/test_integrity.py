@@ -12,7 +12,7 @@ import requests
 from glare_murano.glare.db.glare_database import GlareDatabase
 from tests import packages
 from tests.functional import statements
-from tests.functional.client import Client, message
+from tests.functional.client import Client, message, refusal
 
 SetOption = Callable[[str, str], None]
 
@@ -47,19 +47,15 @@ def test_a_missing_core_library_is_named_as_such(
         return find(database, set(names) - {"io.murano"})
 
     monkeypatch.setattr(GlareDatabase, "find_candidates", find_without_core)
-    refusal = message(_activate(glare, draft))
-    assert "io.murano in the range 0 (missing, or not visible), org.nowhere in" in refusal
-    assert "io.murano is Murano's core library, which an administrator publishes" in refusal
-    assert "the operator names it in the option provided_packages" in refusal
+    refused = message(_activate(glare, draft))
+    assert "io.murano in the range 0 (missing, or not visible), org.nowhere in" in refused
+    assert "io.murano is Murano's core library, which an administrator publishes" in refused
+    assert "the operator names it in the option provided_packages" in refused
 
 
 def _publish(admin: Client, artifact_id: str) -> None:
     answer = admin.set(artifact_id, "visibility", "public")
     assert answer.status_code == 200, answer.text
-
-
-def _delete(client: Client, artifact_id: str) -> requests.Response:
-    return client.request("DELETE", f"/{artifact_id}")
 
 
 def _force(client: Client) -> Client:
@@ -70,8 +66,7 @@ def _force(client: Client) -> Client:
 
 
 def _refused(answer: requests.Response, rule: str, *words: str) -> None:
-    assert answer.status_code == 409, answer.text
-    assert f"[{rule}]" in message(answer)
+    assert f"[{rule}]" in refusal(answer, 409)
     for word in words:
         assert word in message(answer)
 
@@ -130,9 +125,7 @@ def test_classes_that_only_code_names_may_be_missing(glare: Client, name: str) -
     """The engine searches for them when the code runs."""
     code = f"Name: {name}.Thing\nProperties:\n  other: {{Contract: $.class('org.none.Thing')}}\n"
     code += "Methods:\n  make:\n    Body: [new('org.none.Thing')]\n"
-    files = packages.files(packages.manifest(name)) | {"Classes/Thing.yaml": code.encode()}
-
-    glare.publish(name, "1.0.0", packages.zipped(files))
+    glare.publish(name, "1.0.0", packages.package(name, code=code))
 
 
 def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
@@ -248,7 +241,7 @@ def test_the_last_package_that_another_needs_stays(
 ) -> None:
     def remove(artifact_id: str) -> requests.Response:
         if removal == "delete":
-            return _delete(glare, artifact_id)
+            return glare.delete(artifact_id)
         return admin.set(artifact_id, "status", "deactivated")
 
     first = _active(glare, "org.db", "1.0.0")
@@ -259,7 +252,7 @@ def test_the_last_package_that_another_needs_stays(
     assert remove(first).status_code in (200, 204)
     _refused(remove(second), "requirement-last", "org.db 1.1.0", "org.wiki 1.0.0 (org.db 1)")
     assert glare.show(second)["status"] == "active"
-    assert _delete(glare, wiki).status_code == 204
+    assert glare.delete(wiki).status_code == 204
     assert remove(second).status_code in (200, 204)
 
 
@@ -267,7 +260,7 @@ def test_a_draft_needs_nothing_yet(glare: Client) -> None:
     db = _active(glare, "org.db")
     _draft(glare, "org.wiki", org__db="1")
 
-    assert _delete(glare, db).status_code == 204
+    assert glare.delete(db).status_code == 204
 
 
 def test_a_draft_does_not_replace_the_package_that_an_active_one_needs(glare: Client) -> None:
@@ -275,12 +268,12 @@ def test_a_draft_does_not_replace_the_package_that_an_active_one_needs(glare: Cl
     draft = _draft(glare, "org.db", "1.1.0")
     _active(glare, "org.wiki", org__db="1")
 
-    _refused(_delete(glare, required), "requirement-last", "org.wiki 1.0.0")
-    assert _delete(glare, draft).status_code == 204
+    _refused(glare.delete(required), "requirement-last", "org.wiki 1.0.0")
+    assert glare.delete(draft).status_code == 204
 
 
 def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
-    glare: Client, admin: Client, name: str
+    admin: Client, name: str
 ) -> None:
     db, wiki = f"{name}.db", f"{name}.wiki"
     required = _active(admin, db)
@@ -289,9 +282,9 @@ def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
     _publish(admin, requiring)
     other = _active(admin, db, "1.1.0")
 
-    _refused(_delete(admin, required), "requirement-last", wiki)
+    _refused(admin.delete(required), "requirement-last", wiki)
     _publish(admin, other)
-    assert _delete(admin, required).status_code == 204
+    assert admin.delete(required).status_code == 204
 
 
 def test_a_private_package_does_not_keep_another_projects(
@@ -302,7 +295,7 @@ def test_a_private_package_does_not_keep_another_projects(
     _active(neighbour, "org.db")
     _active(neighbour, "org.wiki", org__db="1")
 
-    assert _delete(glare, db).status_code == 204
+    assert glare.delete(db).status_code == 204
 
 
 def test_a_deactivated_package_comes_back_only_with_what_it_requires(
@@ -311,7 +304,7 @@ def test_a_deactivated_package_comes_back_only_with_what_it_requires(
     db = _active(glare, "org.db")
     wiki = _active(glare, "org.wiki", org__db="1")
     assert admin.set(wiki, "status", "deactivated").status_code == 200
-    assert _delete(glare, db).status_code == 204
+    assert glare.delete(db).status_code == 204
 
     _refused(admin.set(wiki, "status", "active"), "requirement-missing", "org.db")
     _active(glare, "org.db", "1.5.0")
@@ -332,11 +325,11 @@ def test_an_error_names_no_package_that_the_caller_cannot_list(
     secret = as_user(f"{project}-secret")
     _active(secret, "org.secret", **{name.replace(".", "__"): "1"})
 
-    answer = _delete(glare, required)
+    answer = glare.delete(required)
 
     _refused(answer, "requirement-last", "packages of other projects")
     assert "org.secret" not in message(answer)
-    assert "org.secret 1.0.0" in message(_delete(admin, required))
+    assert "org.secret 1.0.0" in message(admin.delete(required))
 
 
 def test_only_what_is_required_is_looked_up(glare: Client) -> None:
@@ -363,7 +356,7 @@ def test_of_many_dependents_no_more_are_looked_up_than_are_named(glare: Client) 
 
     def refused() -> int:
         with statements.recorded() as found:
-            _refused(_delete(glare, db), "requirement-last", " and more")
+            _refused(glare.delete(db), "requirement-last", " and more")
         return len(found)
 
     eleven = refused()
@@ -376,8 +369,8 @@ def test_an_administrator_may_override(glare: Client, admin: Client) -> None:
     db = _active(glare, "org.db")
     _active(glare, "org.wiki", org__db="1")
 
-    assert _delete(admin, db).status_code == 409
-    assert _delete(_force(admin), db).status_code == 204
+    assert admin.delete(db).status_code == 409
+    assert _force(admin).delete(db).status_code == 204
 
 
 def test_packages_that_require_each_other_become_public_by_overriding(
@@ -411,10 +404,7 @@ def test_nobody_else_may_override(glare: Client) -> None:
     db = _active(glare, "org.db")
     _active(glare, "org.wiki", org__db="1")
 
-    answer = _delete(_force(glare), db)
-
-    assert answer.status_code == 403
-    assert "murano:override_checks" in message(answer)
+    assert "murano:override_checks" in refusal(_force(glare).delete(db), 403)
     assert glare.show(db)["status"] == "active"
 
 
@@ -428,7 +418,6 @@ _CHECKS = {
 @pytest.mark.parametrize(("option", "rule"), _CHECKS.items())
 @pytest.mark.parametrize("mode", ["enforce", "warn", "off"])
 def test_each_check_is_the_operators_choice(
-    glare: Client,
     admin: Client,
     name: str,
     set_option: SetOption,
@@ -463,4 +452,4 @@ def _published(admin: Client, db: str, wiki: str, require: dict[str, Any]) -> re
 def _last_deleted(admin: Client, db: str, wiki: str, require: dict[str, Any]) -> requests.Response:
     required = _active(admin, db)
     _active(admin, wiki, **require)
-    return _delete(admin, required)
+    return admin.delete(required)

@@ -25,18 +25,14 @@ upload_timeout = {UPLOAD_TIMEOUT}
 """
 
 
-@pytest.fixture(scope="module", params=["sqlite", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    """An API process, which is not killed, and whose uploads expire soon."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with sites.of_database(request.param, folder, number=1, options=_OPTIONS) as site:
-        yield site
+# An API process, which is not killed, and whose uploads expire soon.
+site = sites.fixture(
+    sites.of_database, ["sqlite", *sites.SHARED_DATABASES], number=1, options=_OPTIONS
+)
 
 
 def _package(name: str) -> bytes:
-    content = packages.files(packages.manifest(name))
+    content = packages.content(name)
     noise = random.randbytes(2_000_000)
     return packages.zipped({**content, "UI/ui.yaml": packages.FORM, "Resources/noise": noise})
 

@@ -10,7 +10,7 @@ import socket
 import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,12 +23,7 @@ from tests.functional.sites import Site
 CLIENTS = 50
 
 
-@pytest.fixture(scope="module", params=["development", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    with sites.shared(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development", *sites.SHARED_DATABASES])
 
 
 def _together(work: Callable[[int], Any]) -> list[Any]:
@@ -122,8 +117,7 @@ def test_of_many_projects_that_make_one_version_public_one_wins(site: Site, name
 @pytest.mark.parametrize("framing", ["Content-Length", "Transfer-Encoding"])
 def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, framing: str) -> None:
     client = site.client(name.rpartition(".")[2], 1)
-    content = packages.files(packages.manifest(name))
-    data = packages.zipped({**content, "Resources/noise": random.randbytes(4_000_000)})
+    data = packages.package(name, more={"Resources/noise": random.randbytes(4_000_000)})
     artifact_id = client.create(name).json()["id"]
 
     with _half_sent(
@@ -145,15 +139,14 @@ def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, fr
         == 200
     )
     assert client.request("GET", f"/{artifact_id}/archive").content == data
-    assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert client.delete(artifact_id).status_code == 204
     assert client.names(name=name) == []
     assert site.leftovers() == {}
 
 
 def test_an_upload_need_not_tell_its_length(site: Site, name: str) -> None:
     client = site.client(name.rpartition(".")[2])
-    content = packages.files(packages.manifest(name))
-    data = packages.zipped({**content, "Resources/noise": random.randbytes(1_000_000)})
+    data = packages.package(name, more={"Resources/noise": random.randbytes(1_000_000)})
     artifact_id = client.create(name).json()["id"]
     pieces = (data[start : start + 10_000] for start in range(0, len(data), 10_000))
 

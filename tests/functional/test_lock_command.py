@@ -72,18 +72,17 @@ def test_an_extension_plug_in_satisfies_requirements(
     glare.publish(name, "1.0.0", packages.package(name, Require={"org-mail": "1"}))
     set_option("provided_packages", [])
     created = ("lock", "create", name, "--file", file)
-    assert openstack.run(*created).code == 3
+    openstack.fails(*created, code=3)
     openstack.ok(*created, "--provided", "org-mail@1.4.0")
     assert _locked(file) == {f"{name} 1.0.0"}
-    assert openstack.run(*created, "--provided", "org-mail").code == 2
+    openstack.fails(*created, "--provided", "org-mail", code=2)
 
 
 def test_an_existing_file_is_replaced_only_by_force(
     openstack: OpenStack, library: str, file: pathlib.Path
 ) -> None:
     file.write_text("precious")
-    refused = openstack.run("lock", "create", library, "--file", file)
-    assert refused.code == 1
+    refused = openstack.fails("lock", "create", library, "--file", file)
     assert "--force" in refused.err
     assert file.read_text() == "precious"
     openstack.ok("lock", "create", library, "--file", file, "--force")
@@ -93,17 +92,13 @@ def test_an_existing_file_is_replaced_only_by_force(
 def test_what_cannot_be_locked_is_an_error(
     openstack: OpenStack, library: str, file: pathlib.Path
 ) -> None:
-    missing = openstack.run("lock", "create", f"{library}@7", "--file", file)
-    assert missing.code == 3
+    missing = openstack.fails("lock", "create", f"{library}@7", "--file", file, code=3)
     assert "(available: 1.0.0)" in missing.err
-    twice = openstack.run("lock", "create", library, f"{library}@1", "--file", file)
-    assert twice.code == 1
+    twice = openstack.fails("lock", "create", library, f"{library}@1", "--file", file)
     assert "is listed twice" in twice.err
-    invalid = openstack.run("lock", "create", f"{library}@x", "--file", file)
-    assert invalid.code == 2
+    invalid = openstack.fails("lock", "create", f"{library}@x", "--file", file, code=2)
     assert not file.exists()
-    unreadable = openstack.run("lock", "update", "--file", file)
-    assert unreadable.code == 1
+    unreadable = openstack.fails("lock", "update", "--file", file)
     assert str(file) in unreadable.err
     for result in (missing, twice, invalid, unreadable):
         assert "Traceback" not in result.err
@@ -113,8 +108,7 @@ def test_what_cannot_be_locked_is_an_error(
 def test_a_missing_lock_file_is_created_by_another_command(
     openstack: OpenStack, tmp_path: pathlib.Path, command: str
 ) -> None:
-    missing = openstack.run("lock", command, "--file", tmp_path / "missing.lock")
-    assert missing.code == 1
+    missing = openstack.fails("lock", command, "--file", tmp_path / "missing.lock")
     assert f"there is no lock file {tmp_path}/missing.lock" in missing.err
     assert 'such as by "openstack murano lock create"' in missing.err
 
@@ -138,8 +132,7 @@ def test_an_update_shows_its_changes_first(
     assert _locked(file) == {f"{name} 1.0.0", f"{library} 2.1.0"}
     assert openstack.json("lock", "update", library, "--file", file) == []
 
-    unknown = openstack.run("lock", "update", "org.typo", "--file", file)
-    assert unknown.code == 1
+    unknown = openstack.fails("lock", "update", "org.typo", "--file", file)
     assert "org.typo: not in the lock" in unknown.err
 
 

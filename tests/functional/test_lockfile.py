@@ -31,11 +31,6 @@ def publish(glare: Client) -> Publish:
 
 
 @pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
-
-
-@pytest.fixture
 def nowhere(glare: Client, project: str) -> GlareCatalog:
     """The same catalogue while it cannot be reached."""
     return GlareCatalog(
@@ -104,7 +99,7 @@ def test_another_archive_in_the_place_of_a_locked_one_is_refused(
     publish("org.db", "1.2.0")
     lock = loader.Lock.create([catalog], _ranges(db="1"))
     (old,) = glare.request("GET", "", params={"name": "org.db"}).json()["artifacts"]
-    assert glare.request("DELETE", f"/{old['id']}").status_code == 204
+    assert glare.delete(old["id"]).status_code == 204
     changed = packages.package("org.db", "1.2.0", Author="Mallory")
     new = glare.publish("org.db", "1.2.0", changed)
 

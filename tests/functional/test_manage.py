@@ -28,10 +28,7 @@ _MARK = (
 _CHANGED = "UPDATE glare_artifacts SET updated_at = :time WHERE id = :id"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with sites.development(tmp_path_factory.mktemp("development")) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development"])
 
 
 @pytest.fixture
@@ -99,12 +96,11 @@ def test_the_draft_and_the_blobs_of_a_running_upload_are_kept(
     assert blobs_.startswith("Kept 1 blobs that may belong to running uploads")
     assert orphan.exists()
     assert client.upload(artifact_id, packages.package(name)).status_code == 409
-    assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert client.delete(artifact_id).status_code == 204
 
 
-def test_an_abandoned_upload_is_ended_before_its_blobs_are_deleted(
-    site: Site, name: str, orphan: pathlib.Path
-) -> None:
+@pytest.mark.usefixtures("orphan")
+def test_an_abandoned_upload_is_ended_before_its_blobs_are_deleted(site: Site, name: str) -> None:
     client = site.client("project")
     artifact_id = client.create(name).json()["id"]
     _begin_upload(site, artifact_id, seconds_ago=120)
@@ -141,7 +137,7 @@ def test_an_upload_that_expires_during_a_sweep_may_still_end_well(
 
     assert logo.exists()
     logo.unlink()
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert glare.delete(artifact_id).status_code == 204
 
 
 def test_old_drafts_are_deleted(site: Site, name: str) -> None:
@@ -209,9 +205,8 @@ def test_a_store_that_cannot_be_listed_is_named(application: object) -> None:
         cfg.CONF.clear_override("stores", "glance_store")
 
 
-def test_an_empty_database_is_taken_for_the_wrong_one(
-    application: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("application")
+def test_an_empty_database_is_taken_for_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glare_database, "is_empty", lambda _: True)
 
     with pytest.raises(blobs.StoreError, match=r"check \[database\] connection"):

@@ -103,7 +103,7 @@ def test_what_was_read_is_shown_to_those_alone_who_may_see_it(
         if change == "deactivated":
             assert admin.set(artifact["id"], "status", change).ok
         else:
-            assert glare.request("DELETE", f"/{artifact['id']}").ok
+            assert glare.delete(artifact["id"]).ok
         assert artifact["name"] not in _releases(glare, name)
 
 

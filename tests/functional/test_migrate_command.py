@@ -16,22 +16,14 @@ from muranoclient.v1.client import Client as MuranoClient
 
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs.glare import GlareCatalog, GlareRepository
-from loader.counters import Counters
 from loader.publishing import migration
-from loader.publishing.migration import Migration, Result
-from loader.transport.adapter import ServiceAdapter
+from loader.publishing.migration import Result
 from tests import packages
-from tests.functional import murano_api
+from tests.functional import migrating, murano_api
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
 _PATCH = {"Content-Type": "application/murano-packages-json-patch"}
-
-
-@pytest.fixture(scope="module")
-def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with murano_api.running(tmp_path_factory.mktemp("murano")) as found:
-        yield found
 
 
 Upload = Callable[..., str]
@@ -51,8 +43,7 @@ def upload(murano_url: str, project: str) -> Iterator[Upload]:
         files: Mapping[str, bytes] | None = None,
         **keys: Any,
     ) -> str:
-        content = packages.files(packages.manifest(name, version, **keys))
-        archive = packages.zipped({**content, **(files or {})})
+        archive = packages.package(name, version, more=files or {}, **keys)
         sent.append(murano_api.upload(murano_url, owner, archive, public, metadata))
         return sent[-1]
 
@@ -72,40 +63,19 @@ def openstack(tmp_path: pathlib.Path, glare: Client, murano_url: str) -> OpenSta
 @pytest.fixture
 def migrate(
     murano_url: str, admin: Client, tmp_path: pathlib.Path
-) -> Callable[[], list[Migration]]:
+) -> Callable[[], migrating.Results]:
     """Migrates the packages of all projects as an administrator, with a role in each project."""
-    numbers = iter(range(9))
+    source = migrating.murano(murano_url, admin.session())
+    catalog = GlareCatalog(admin.session(), project_id="admin", endpoint=admin.url)
 
-    def run() -> list[Migration]:
-        folder = tmp_path / f"archives{next(numbers)}"
-        folder.mkdir()
-        client = _murano(murano_url, admin)
-        entries = migration.read(client, migration.find(client, all_projects=True), folder)
-        repository = _repository(admin)
-        migration.compare(
-            entries,
-            repository,
-            lambda owner: _repository(Client(admin.url, f"admin:{owner}:member")),
-        )
-        catalog = GlareCatalog(admin.session(), project_id="admin", endpoint=admin.url)
-        migration.check_requirements(entries, repository, catalog)
-        migration.migrate(entries, repository)
-        return entries
+    def scope(owner: str) -> GlareRepository:
+        return _repository(Client(admin.url, f"admin:{owner}:member"))
 
-    return run
-
-
-def _murano(url: str, user: Client) -> ServiceAdapter:
-    more = {"service_type": "application-catalog", "endpoint_override": url}
-    return ServiceAdapter(user.session(), "Murano's API", Counters(), 3, 60, 1000, **more)
+    return lambda: migrating.migrate(source, catalog, _repository(admin), scope, tmp_path)
 
 
 def _repository(user: Client) -> GlareRepository:
     return GlareRepository(user.session(), project_id=user.token.split(":")[1], endpoint=user.url)
-
-
-def _results(entries: list[Migration]) -> dict[tuple[str, str], tuple[str, str]]:
-    return {(e.package.fqn, e.package.owner): (e.result.value, e.reason) for e in entries}
 
 
 def _found(user: Client, name: str, owner: str) -> Any:
@@ -151,9 +121,8 @@ def test_invalid_packages_and_those_that_require_them_do_not_stop_the_rest(
     upload(f"{name}.lost", Require={f"{name}.nowhere": 1})
     upload(f"{name}.good")
 
-    result = openstack.run("migrate", "-f", "json")
+    result = openstack.fails("migrate", "-f", "json")
 
-    assert result.code == 1
     rows = {row["Name"]: row for row in result.json()}
     assert rows[f"{name}.good"]["Result"] == "migrated"
     for part, reasons in {
@@ -216,7 +185,7 @@ def test_a_dry_run_says_what_the_migration_does(
 
 
 def test_packages_of_all_projects_keep_owner_and_visibility(
-    migrate: Callable[[], list[Migration]], admin: Client, upload: Upload, name: str, project: str
+    migrate: Callable[[], migrating.Results], admin: Client, upload: Upload, name: str, project: str
 ) -> None:
     shared, app = f"{name}.shared", f"{name}.app"
     upload(shared, "1.0.0", owner=f"a{project}", public=True)
@@ -231,7 +200,7 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
     # A public package cannot use a private one, which only its project has.
     upload(f"{name}.public", owner=f"b{project}", public=True, Require={shared: 2})
 
-    results = _results(migrate())
+    results = migrate()
 
     result, reason = results.pop((f"{name}.public", f"b{project}"))
     assert (result, f"requires {shared} in the range 2" in reason) == ("refused", True)
@@ -247,14 +216,14 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
         found = _found(admin, fqn, owner)
         assert (found["status"], found["visibility"]) == ("active", visibility)
         assert found["version"] == version
-    assert {result for result, _ in _results(migrate()).values()} == {Result.SKIPPED, "refused"}
+    assert {result for result, _ in migrate().values()} == {Result.SKIPPED, "refused"}
     # It was refused before an upload, though its project has the private package by now.
     found = admin.request("GET", "", params={"name": f"{name}.public"}).json()
     assert found["artifacts"] == []
 
 
 def test_disabled_packages_and_the_core_library_are_left_out(
-    migrate: Callable[[], list[Migration]],
+    migrate: Callable[[], migrating.Results],
     murano_url: str,
     upload: Upload,
     name: str,
@@ -269,7 +238,7 @@ def test_disabled_packages_and_the_core_library_are_left_out(
     ).raise_for_status()
     upload("io.murano", None, owner="admin", public=True)
 
-    results = _results(migrate())
+    results = migrate()
 
     assert results[name, project] == (
         "left out",
@@ -281,7 +250,7 @@ def test_disabled_packages_and_the_core_library_are_left_out(
 
 
 def test_a_stopped_migration_goes_on(
-    migrate: Callable[[], list[Migration]],
+    migrate: Callable[[], migrating.Results],
     upload: Upload,
     admin: Client,
     name: str,
@@ -297,7 +266,7 @@ def test_a_stopped_migration_goes_on(
             migrate()
     assert len(admin.names(owner=project, status="drafted")) == 2
 
-    assert set(_results(migrate()).values()) == {("migrated", "")}
+    assert set(migrate().values()) == {("migrated", "")}
     assert len(admin.names(owner=project, status="active")) == 2
 
 
@@ -306,14 +275,13 @@ def _stop(*_: Any) -> None:
 
 
 def test_a_project_without_a_role_is_reported_and_public_ones_need_an_administrator(
-    openstack: OpenStack, admin: Client, upload: Upload, name: str, project: str
+    openstack: OpenStack, upload: Upload, name: str, project: str
 ) -> None:
     upload(name, owner=project, public=True)
     upload(f"{name}.foreign", owner=f"a{project}", public=True)
 
-    result = openstack.run("migrate", "-f", "json")
+    result = openstack.fails("migrate", "-f", "json")
 
-    assert result.code == 1
     reasons = {row["Name"]: row["Reason"] for row in result.json()}
     assert "the policy artifact:publish forbids it" in reasons[name]
     assert f"give your user a role in the project a{project}" in reasons[f"{name}.foreign"]
@@ -327,7 +295,7 @@ def test_the_url_of_murano_s_client_counts(
     wrong = {"application_catalog_endpoint_override": "http://127.0.0.1:1"}
     openstack.add_cloud("test", glare.url, glare.token, **wrong)
 
-    assert openstack.run("migrate", "--dry-run").code == 4
+    openstack.fails("migrate", "--dry-run", code=4)
     result = openstack.run("migrate", "-f", "json", options=["--murano-url", murano_url])
     assert [row["Name"] for row in result.json()] == [name]
 
@@ -338,7 +306,7 @@ def test_all_pages_are_read(
     monkeypatch.setattr(murano_catalog, "PAGE", 1)
     for number in range(3):
         upload(f"{name}{number}")
-    found = migration.find(_murano(murano_url, admin), all_projects=True)
+    found = migration.find(migrating.murano(murano_url, admin.session()), all_projects=True)
     assert len(list(found)) == 3
 
 

@@ -82,9 +82,7 @@ def publish(as_user: Callable[[str], Client], admin: Client, project: str, name:
         fqn: str = name,
         **keys: Any,
     ) -> str:
-        archive = packages.zipped(
-            packages.files(packages.manifest(fqn, version, **keys)) | (files or {})
-        )
+        archive = packages.package(fqn, version, more=files or {}, **keys)
         client = as_user(owner)
         found = client.publish(fqn, version, archive)
         if public:
@@ -314,9 +312,8 @@ def test_files_of_a_package(murano: MuranoClient, publish: Publish) -> None:
     assert murano.packages.get_logo(reference) == _PNG
     assert murano.packages.get_supplier_logo(reference) == _PNG + b"2"
     archive = murano.packages.download(reference)
-    assert archive == packages.zipped(
-        packages.files(packages.manifest(murano.packages.get(reference).fully_qualified_name))
-        | files
+    assert archive == packages.package(
+        murano.packages.get(reference).fully_qualified_name, more=files
     )
 
 

@@ -2,10 +2,9 @@
 
 """The loader over the real murano-api."""
 
-import itertools
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,45 +25,17 @@ from tests.functional import murano_api
 
 ANY = VersionSpec.of("*")
 
-_counter = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with murano_api.running(tmp_path_factory.mktemp("murano")) as found:
-        yield found
-
-
-@pytest.fixture
-def project() -> str:
-    return f"project{next(_counter)}"
-
-
-@pytest.fixture
-def name(project: str) -> str:
-    return f"org.murano.{project}"
-
-
 Upload = Callable[..., str]
 
 
 @pytest.fixture
-def upload(url: str, project: str, name: str) -> Upload:
+def upload(murano_url: str, project: str, name: str) -> Upload:
     """Upload a package, and return its id."""
 
     def send(version: str | None, owner: str = project, public: bool = False, **keys: Any) -> str:
         keys = {"FullName": name, "Classes": {f"{name}.Thing": "Thing.yaml"}, **keys}
-        answer = requests.post(
-            url + murano_api.PACKAGES,
-            headers={"X-Auth-Token": f"user:{owner}:admin"},
-            files={
-                "file": ("p.zip", packages.package(name, version, **keys)),
-                "__metadata__": (None, json.dumps({"is_public": public})),
-            },
-            timeout=60,
-        )
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["id"])
+        archive = packages.package(name, version, **keys)
+        return murano_api.upload(murano_url, owner, archive, public)
 
     return send
 
@@ -79,10 +50,10 @@ def _catalog(url: str, project: str, roles: str = "member", **others: Any) -> Mu
 
 
 def test_version_and_requirements_are_those_of_the_archive(
-    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+    murano_url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
 ) -> None:
     reference = upload("1.10", Require={"org.db": ">=1.2,<2"})
-    catalog = _catalog(url, project)
+    catalog = _catalog(murano_url, project)
 
     (release,) = catalog.releases(name)
     package_loader = loader.PackageLoader([catalog], loader.Cache(tmp_path))
@@ -96,18 +67,19 @@ def test_version_and_requirements_are_those_of_the_archive(
 
 
 def test_a_package_without_a_version_is_0_0_0(
-    url: str, project: str, name: str, upload: Upload
+    murano_url: str, project: str, name: str, upload: Upload
 ) -> None:
     upload(None)
 
-    assert [str(release.version) for release in _catalog(url, project).releases(name)] == ["0.0.0"]
+    (release,) = _catalog(murano_url, project).releases(name)
+    assert str(release.version) == "0.0.0"
 
 
 def test_a_class_is_found_in_the_package_that_defines_it(
-    url: str, project: str, name: str, upload: Upload
+    murano_url: str, project: str, name: str, upload: Upload
 ) -> None:
     upload("1.0.0")
-    catalog = _catalog(url, project)
+    catalog = _catalog(murano_url, project)
 
     assert list(map(str, catalog.releases_defining(f"{name}.Thing"))) == [f"{name} 1.0.0"]
     assert catalog.releases_defining(f"{name}.Other") == []
@@ -115,41 +87,45 @@ def test_a_class_is_found_in_the_package_that_defines_it(
 
 @pytest.mark.parametrize("roles", ["member", "admin"])
 def test_other_projects_packages_are_out_of_reach_unless_they_are_public(
-    url: str, project: str, name: str, upload: Upload, roles: str
+    murano_url: str, project: str, name: str, upload: Upload, roles: str
 ) -> None:
     upload("1.0.0", owner="another")
-    assert list(_catalog(url, project, roles).releases(name)) == []
-    assert list(_catalog(url, project, roles).releases_defining(f"{name}.Thing")) == []
+    assert list(_catalog(murano_url, project, roles).releases(name)) == []
+    assert list(_catalog(murano_url, project, roles).releases_defining(f"{name}.Thing")) == []
 
     public = f"{name}.public"
     upload("2.0.0", "another", True, FullName=public, Classes={f"{public}.Thing": "Thing.yaml"})
-    (release,) = _catalog(url, project, roles).releases(public)
+    (release,) = _catalog(murano_url, project, roles).releases(public)
     assert (release.owner, release.visibility) == ("another", "public")
 
 
 def test_the_scope_decides_and_not_the_tokens_project(
-    url: str, project: str, name: str, upload: Upload
+    murano_url: str, project: str, name: str, upload: Upload
 ) -> None:
     upload("1.0.0")
-    catalog = MuranoCatalog(_session(url, project), project_id="another", endpoint=url)
+    catalog = MuranoCatalog(
+        _session(murano_url, project), project_id="another", endpoint=murano_url
+    )
 
     assert list(catalog.releases(name)) == []
 
 
 def test_of_one_version_the_projects_own_comes_first(
-    url: str, project: str, name: str, upload: Upload
+    murano_url: str, project: str, name: str, upload: Upload
 ) -> None:
     public = upload("1.0.0", owner="another", public=True)
     own = upload("1.0.0", Author="own")
 
-    assert [r.id for r in _catalog(url, project).releases(name)] == [own, public]
-    assert [r.id for r in _catalog(url, "third").releases(name)] == [public]
+    assert [r.id for r in _catalog(murano_url, project).releases(name)] == [own, public]
+    assert [r.id for r in _catalog(murano_url, "third").releases(name)] == [public]
 
 
-def test_disabled_packages_are_not_found(url: str, project: str, name: str, upload: Upload) -> None:
+def test_disabled_packages_are_not_found(
+    murano_url: str, project: str, name: str, upload: Upload
+) -> None:
     reference = upload("1.0.0")
     answer = requests.patch(
-        f"{url}{murano_api.PACKAGES}/{reference}",
+        f"{murano_url}{murano_api.PACKAGES}/{reference}",
         data=json.dumps([{"op": "replace", "path": "/enabled", "value": False}]),
         headers={
             "X-Auth-Token": f"user:{project}:admin",
@@ -159,17 +135,17 @@ def test_disabled_packages_are_not_found(url: str, project: str, name: str, uplo
     )
     assert answer.status_code == 200, answer.text
 
-    assert list(_catalog(url, project).releases(name)) == []
+    assert list(_catalog(murano_url, project).releases(name)) == []
 
 
 def test_an_archive_is_downloaded_once_on_a_host(
-    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+    murano_url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
 ) -> None:
     upload("1.0.0")
-    first = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
+    first = _catalog(murano_url, project, metadata=MetadataCache(tmp_path / "metadata"))
     cache = loader.Cache(tmp_path / "cache")
     loader.PackageLoader([first], cache).load(name, ANY)
-    later = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
+    later = _catalog(murano_url, project, metadata=MetadataCache(tmp_path / "metadata"))
     loader.PackageLoader([later], cache).load(name, ANY)
 
     # A list for the package, one for the core library, which it requires and
@@ -183,17 +159,17 @@ def test_an_archive_is_downloaded_once_on_a_host(
 
 
 def test_a_package_that_breaks_a_rule_is_left_out_and_logged(
-    url: str, project: str, name: str, upload: Upload, caplog: pytest.LogCaptureFixture
+    murano_url: str, project: str, name: str, upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = upload("1.0.0", Require={"org.db": ">>1"})
 
-    assert list(_catalog(url, project).releases(name)) == []
+    assert list(_catalog(murano_url, project).releases(name)) == []
     assert reference in caplog.text
     assert ">>1" in caplog.text
 
 
 def test_all_pages_are_read(
-    url: str,
+    murano_url: str,
     project: str,
     name: str,
     upload: Upload,
@@ -203,23 +179,23 @@ def test_all_pages_are_read(
     for owner in ("one", "two"):
         fqn = f"{name}.{owner}"
         upload("1.0.0", project, FullName=fqn, Classes={f"{fqn}.Thing": "Thing.yaml"})
-    catalog = _catalog(url, project)
+    catalog = _catalog(murano_url, project)
 
     assert len(catalog._releases("type", "Library")) >= 2
 
 
 @pytest.mark.usefixtures("waits")
-def test_failures_are_reported(url: str, project: str, name: str, upload: Upload) -> None:
+def test_failures_are_reported(murano_url: str, project: str, name: str, upload: Upload) -> None:
     reference = upload("1.0.0")
     with pytest.raises(loader.CatalogError, match="401"):
-        _catalog(url, project, roles="").releases(name)
+        _catalog(murano_url, project, roles="").releases(name)
     with pytest.raises(loader.CatalogError, match=r"127\.0\.0\.1:9"):
         _catalog("http://127.0.0.1:9", project).releases(name)
-    catalog = _catalog(url, project)
+    catalog = _catalog(murano_url, project)
     (release,) = catalog.releases(name)
     list(catalog.fetch(release))
     deleted = requests.delete(
-        f"{url}{murano_api.PACKAGES}/{reference}",
+        f"{murano_url}{murano_api.PACKAGES}/{reference}",
         headers={"X-Auth-Token": f"user:{project}:admin"},
         timeout=60,
     )
@@ -229,17 +205,17 @@ def test_failures_are_reported(url: str, project: str, name: str, upload: Upload
 
 
 def test_it_is_chosen_and_configured_by_name(
-    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+    murano_url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
 ) -> None:
     upload("1.0.0")
     conf = cfg.ConfigOpts()
     conf([])
-    conf.register_opts([cfg.StrOpt("url", default=url)], "murano")
+    conf.register_opts([cfg.StrOpt("url", default=murano_url)], "murano")
     conf.register_opts([cfg.StrOpt("packages_cache", default=str(tmp_path))], "engine")
-    scope = Scope(_session(url, project), project)
+    scope = Scope(_session(murano_url, project), project)
 
     (catalog,) = registry.catalogs(["murano"], conf, scope)
 
-    assert catalog.name == f"Murano's API at {url}"
+    assert catalog.name == f"Murano's API at {murano_url}"
     assert [str(release) for release in catalog.releases(name)] == [f"{name} 1.0.0"]
     assert list((tmp_path / "catalogs").glob("*.json"))

@@ -61,7 +61,7 @@ def test_each_change_and_each_refusal_names_the_user(
         lambda: reader.publish_all([package], "private"),
         lambda: reader.set(package, "yanked", "bad"),
         lambda: reader.yank(package, "bad"),
-        lambda: reader.request("DELETE", f"/{package}"),
+        lambda: reader.delete(package),
     ):
         assert send().status_code == 403
         assert events() == [("refuse", [package], "guest")]
@@ -71,7 +71,7 @@ def test_each_change_and_each_refusal_names_the_user(
     # Glare sends an update although nothing has changed.
     assert glare.yank(package, "bad").status_code == 200
     assert glare.yank(package, "").status_code == 200
-    assert glare.request("DELETE", f"/{package}").status_code == 204
+    assert glare.delete(package).status_code == 204
     verbs = ["update", "activate", "yank", "update", "update", "unyank", "update", "delete"]
     assert events() == [(verb, package, "user") for verb in verbs]
 

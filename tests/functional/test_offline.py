@@ -44,11 +44,6 @@ class _Switched:
 
 
 @pytest.fixture
-def cache(tmp_path: pathlib.Path) -> loader.Cache:
-    return loader.Cache(tmp_path)
-
-
-@pytest.fixture
 def project_loaders(glare: Client, project: str, cache: loader.Cache) -> _Switched:
     for version in ("1.0.0", "1.1.0"):
         glare.publish("org.db", version, packages.package("org.db", version))
@@ -213,7 +208,7 @@ def test_directories_are_queried_as_usual(
     set_option: Callable[[str, object], None],
 ) -> None:
     set_option("check_requirements", "off")
-    content = packages.files(packages.manifest("org.local"))
+    content = packages.content("org.local")
     folder = DirectoryCatalog(packages.write(tmp_path / "local" / "org.local", content).parent)
     data = packages.package("org.wiki", Require={"org.local": "1"})
     glare.publish("org.wiki", "1.0.0", data)
@@ -249,8 +244,7 @@ def test_a_refusal_is_not_replaced(project_loaders: _Switched, glare: Client) ->
 
 def test_no_pin_changes(project_loaders: _Switched) -> None:
     project_loaders.loader().load("org.db", VersionSpec.of("1"))
-    project_loaders.pins = loader.Pins()
-    project_loaders.pins.load({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
+    project_loaders.pins = loader.Pins({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
     before = project_loaders.pins.dump()
     project_loaders.go_down()
 
@@ -270,7 +264,7 @@ def test_a_record_without_an_archive_is_not_used(
     package = project_loaders.loader().load("org.db", VersionSpec.of("1"))
     # Without its archive, what was unpacked counts for nothing.
     assert pathlib.Path(package.get_resource("text")).parent.parent.is_dir()
-    for archive in (tmp_path / "archives").iterdir():
+    for archive in (tmp_path / "cache" / "archives").iterdir():
         archive.rename(tmp_path / archive.name)
     project_loaders.go_down()
 
@@ -283,7 +277,8 @@ def test_a_damaged_record_is_ignored(
 ) -> None:
     project_loaders.loader().load("org.db", VersionSpec.of("1.0"))
     project_loaders.loader().load("org.db", VersionSpec.of("1.1"))
-    damaged = next(p for p in (tmp_path / "resolved").rglob("*.json") if "1.1.0" in p.read_text())
+    resolved = (tmp_path / "cache" / "resolved").rglob("*.json")
+    damaged = next(path for path in resolved if "1.1.0" in path.read_text())
     damaged.write_text("{")
     project_loaders.go_down()
     project_loaders.pins = loader.Pins()

@@ -75,9 +75,8 @@ def test_nothing_is_served_without_both_filters(
     assert glare.show(artifact["id"]) == artifact
 
 
-def test_other_types_and_pages_are_served_without_the_filters(
-    glare_url: str, tmp_path: pathlib.Path
-) -> None:
+@pytest.mark.usefixtures("glare_url")
+def test_other_types_and_pages_are_served_without_the_filters(tmp_path: pathlib.Path) -> None:
     application = _application(MISTAKES["no filter of ours"], tmp_path)
 
     assert _send(application, "GET", "/schemas").status_code == 200

@@ -45,9 +45,8 @@ def test_the_catalogue_does_without_the_filter(
 def test_what_needs_the_filter_names_it(
     openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
 ) -> None:
-    path = packages.write(tmp_path / "package", packages.files(packages.manifest(name)))
+    path = packages.write(tmp_path / "package", packages.content(name))
     for arguments in (["publish", path], ["list"], ["show", name], ["tree", "--reverse", name]):
-        result = openstack.run("package", *arguments)
-        assert result.code == 1
+        result = openstack.fails("package", *arguments)
         assert "glare-paste.ini" in result.err, result.err
     assert glare.names(name=name, status="drafted") == []

@@ -20,7 +20,7 @@ from loader import errors
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages, processes
-from tests.functional.client import Client, message
+from tests.functional.client import Client, refusal
 
 PLUGIN = "org-example-mail"
 MAIL = "org.example.mail.Mail"
@@ -32,11 +32,6 @@ def _activate(client: Client, fqn: str, **require: str) -> requests.Response:
     data = packages.package(fqn, Require={name.replace("_", "-"): r for name, r in require.items()})
     assert client.upload(artifact_id, data).status_code == 200
     return client.set(artifact_id, "status", "active")
-
-
-@pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
 
 
 @pytest.fixture
@@ -57,19 +52,17 @@ def test_a_requirement_on_a_provided_package_is_satisfied(
 
 
 def test_a_range_without_the_provided_version_is_refused(glare: Client, wiki: str) -> None:
-    answer = _activate(glare, "org.other", org_example_mail=">=3")
+    refused = refusal(_activate(glare, "org.other", org_example_mail=">=3"), 409)
 
-    assert answer.status_code == 409
-    assert f"{PLUGIN} in the range >=3 (provided by engines: 2.0.0, 1.4.0)" in message(answer)
-    assert "option" not in message(answer)
+    assert f"{PLUGIN} in the range >=3 (provided by engines: 2.0.0, 1.4.0)" in refused
+    assert "option" not in refused
 
 
 def test_the_refusal_of_an_unknown_requirement_names_the_option(glare: Client, wiki: str) -> None:
-    answer = _activate(glare, "org.other", org_example_db="1")
+    refused = refusal(_activate(glare, "org.other", org_example_db="1"), 409)
 
-    assert answer.status_code == 409
-    assert "org-example-db in the range 1 (missing, or not visible)" in message(answer)
-    assert "the operator names it in the option provided_packages" in message(answer)
+    assert "org-example-db in the range 1 (missing, or not visible)" in refused
+    assert "the operator names it in the option provided_packages" in refused
 
 
 def test_an_answer_marks_the_requirement_as_external(glare: Client, wiki: str) -> None:
@@ -108,8 +101,7 @@ def test_a_closure_is_loaded_without_the_provided_package(
 def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pathlib.Path) -> None:
     content = packages.manifest("org.wiki", Require={PLUGIN: "1.4", "io.murano": "*"})
     packages.write(tmp_path / "in" / "wiki", packages.files(content))
-    core = packages.files(packages.manifest("io.murano", "0.1.0"))
-    packages.write(tmp_path / "in" / "core", core)
+    packages.write(tmp_path / "in" / "core", packages.content("io.murano", "0.1.0"))
 
     def load(version: str) -> list[str]:
         packages_ = loader.PackageLoader(DirectoryCatalog(tmp_path / "in"), tmp_path / "cache")
@@ -122,7 +114,7 @@ def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pa
 
 
 def test_subclasses_of_a_class_in_python_are_listed(tmp_path: pathlib.Path) -> None:
-    content = packages.files(packages.manifest("org.wiki", Require={PLUGIN: "1.4"}))
+    content = packages.content("org.wiki", Require={PLUGIN: "1.4"})
     content["Classes/Thing.yaml"] = b"Name: org.wiki.Thing\nExtends: org.ext.Mail\n"
     packages.write(tmp_path / "in" / "wiki", content)
 
@@ -159,7 +151,7 @@ def test_a_lock_file_marks_the_requirement_as_external(
 
 def _mail_package(fqn: str, version: str = "1.0.0") -> bytes:
     """A package that defines the class of the plug-in."""
-    content = packages.files(packages.manifest(fqn, version, Classes={MAIL: "Mail.yaml"}))
+    content = packages.content(fqn, version, Classes={MAIL: "Mail.yaml"})
     return packages.zipped({**content, "Classes/Mail.yaml": f"Name: {MAIL}\n".encode()})
 
 
@@ -175,9 +167,7 @@ def test_a_package_with_the_name_of_a_plugin_is_refused(
         f"name [plugin-name]"
     )
 
-    refused = glare.upload(late, packages.package(name, "2.1.0"))
-    assert refused.status_code == 400
-    assert expected in message(refused)
+    assert expected in refusal(glare.upload(late, packages.package(name, "2.1.0")), 400)
     for answer in (
         glare.create(name, "2.2.0"),
         # What was uploaded before the option was set.
@@ -185,8 +175,7 @@ def test_a_package_with_the_name_of_a_plugin_is_refused(
         glare.publish_all([early], "private"),
         admin.publish_all([early], "public"),
     ):
-        assert answer.status_code == 403
-        assert message(answer) == f"{name}: {expected}"
+        assert refusal(answer, 403) == f"{name}: {expected}"
 
 
 def test_a_package_with_a_class_of_a_plugin_is_refused(
@@ -198,18 +187,16 @@ def test_a_package_with_a_class_of_a_plugin_is_refused(
     set_option("provided_classes", [MAIL])
 
     artifact_id = glare.create(name, "1.1.0").json()["id"]
-    refused = glare.upload(artifact_id, _mail_package(name, "1.1.0"))
-    assert refused.status_code == 400
+    refused = refusal(glare.upload(artifact_id, _mail_package(name, "1.1.0")), 400)
     expected = f"Classes: class {MAIL} is defined by an extension plug-in"
-    assert expected in message(refused)
+    assert expected in refused
 
     # Even for an administrator, who may override the checks of requirements.
     overriding = Client(admin.url, admin.token)
     overriding.headers["X-Murano-Override-Checks"] = "true"
-    answer = overriding.set(active, "visibility", "public")
-    assert answer.status_code == 403
-    assert f"{name}: {expected}" in message(answer)
-    assert "[plugin-name]" in message(answer)
+    refused = refusal(overriding.set(active, "visibility", "public"), 403)
+    assert f"{name}: {expected}" in refused
+    assert "[plugin-name]" in refused
 
 
 def test_a_package_does_not_satisfy_a_requirement_on_a_plugin_of_its_name(
@@ -222,10 +209,9 @@ def test_a_package_does_not_satisfy_a_requirement_on_a_plugin_of_its_name(
     assert glare.upload(artifact_id, data).status_code == 200
     set_option("provided_packages", [f"{name}:0.9.0"])
 
-    answer = glare.set(artifact_id, "status", "active")
+    refused = refusal(glare.set(artifact_id, "status", "active"), 409)
 
-    assert answer.status_code == 409
-    assert f"{name} in the range >=1 (provided by engines: 0.9.0)" in message(answer)
+    assert f"{name} in the range >=1 (provided by engines: 0.9.0)" in refused
     assert [
         m["available"] for m in glare.resolve(requirements={name: "1"}).json()["unsatisfied"]
     ] == [[]]
@@ -236,8 +222,7 @@ class Directory:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
-        core = packages.files(packages.manifest("io.murano", "0.1.0"))
-        packages.write(folder / "in" / "core", core)
+        packages.write(folder / "in" / "core", packages.content("io.murano", "0.1.0"))
 
     def write(self, data: bytes) -> None:
         (self._folder / "in" / f"{len(list(self._folder.rglob('*')))}.zip").write_bytes(data)

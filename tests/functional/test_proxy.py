@@ -179,9 +179,8 @@ def test_a_proxy_that_fails_is_named(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there_is_named(
-    scheme: str, monkeypatch: pytest.MonkeyPatch, waits: list[float]
-) -> None:
+@pytest.mark.usefixtures("waits")
+def test_a_proxy_that_is_not_there_is_named(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -191,9 +190,8 @@ def test_a_proxy_that_is_not_there_is_named(
             list(_glare(f"{scheme}://host.test").releases("org.some"))
 
 
-def test_no_proxy_is_named_for_a_direct_request(
-    monkeypatch: pytest.MonkeyPatch, waits: list[float]
-) -> None:
+@pytest.mark.usefixtures("waits")
+def test_no_proxy_is_named_for_a_direct_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(loader.CatalogUnavailable) as failure:

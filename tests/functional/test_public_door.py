@@ -125,12 +125,9 @@ def test_a_loader_that_cannot_be_made_leaves_no_connection(
     assert not connections.ports(glare.url) - before
 
 
+@pytest.mark.usefixtures("clouds")
 def test_cache_and_pins_are_as_in_the_constructor(
-    clouds: Clouds,
-    glare: Client,
-    name: str,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
+    glare: Client, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for version in ("1.0.0", "1.1.0"):
         glare.publish(name, version, packages.package(name, version))

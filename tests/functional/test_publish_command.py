@@ -23,7 +23,7 @@ def source(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
     def write(name: str, version: str, **keys: Any) -> pathlib.Path:
         folder = tmp_path / "sources" / name / version
         folder.mkdir(parents=True)
-        return packages.write(folder, packages.files(packages.manifest(name, version, **keys)))
+        return packages.write(folder, packages.content(name, version, **keys))
 
     return write
 
@@ -56,8 +56,7 @@ def test_a_tree_of_versions_is_published_and_the_second_run_skips_all(
     assert glare.names(name=f"in:{name},{other}", status="active") == sorted(first)
     second = _results(openstack, sources)
     assert set(second.values()) == {"skipped, was published before"}
-    failed = openstack.run("package", "publish", sources, "--if-exists", "fail")
-    assert failed.code == 1
+    failed = openstack.fails("package", "publish", sources, "--if-exists", "fail")
     assert failed.err.count("is published already") == 3
 
 
@@ -71,22 +70,20 @@ def test_all_errors_are_reported_before_anything_is_sent(
     source(name, "1.0.0")
     source(name, "1.1.0", Type="Nonsense")
     (sources / "broken.zip").write_bytes(b"no archive")
-    result = openstack.run("package", "publish", sources, sources / "missing")
-    assert result.code == 1
+    result = openstack.fails("package", "publish", sources, sources / "missing")
     for problem in ("1.1.0: Type, line", "broken.zip: archive", "missing: No such file"):
         assert problem in result.err, result.err
     assert glare.names(name=name) == []
 
 
 def test_a_published_version_never_changes(
-    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+    openstack: OpenStack, name: str, source: Callable[..., pathlib.Path]
 ) -> None:
     folder = source(name, "1.0.0")
     openstack.ok("package", "publish", folder)
     (folder / "Resources").mkdir()
     (folder / "Resources" / "new.txt").write_text("new")
-    result = openstack.run("package", "publish", folder)
-    assert result.code == 1
+    result = openstack.fails("package", "publish", folder)
     assert f"{name} 1.0.0 is published in" in result.err
     assert "publish these files as another version" in result.err
 
@@ -119,8 +116,7 @@ def test_missing_requirements_are_named_before_the_upload_or_taken_from_a_direct
     folder = source(name, "1.0.0", Require={library: ">=1,<2"})
     for version in ("1.0.0", "1.2.0", "2.0.0"):
         source(library, version)
-    missing = openstack.run("package", "publish", folder)
-    assert missing.code == 1
+    missing = openstack.fails("package", "publish", folder)
     assert f"{name} 1.0.0 requires {library} in the range >=1,<2" in missing.err
     assert glare.names(name=name) == []
     results = _results(openstack, folder, "--with-requirements", sources / library)
@@ -140,8 +136,7 @@ def test_the_requirements_of_a_public_package_have_to_be_public(
     admin.publish(library, "1.0.0", packages.package(library))
     admin.publish(library, "2.0.0", packages.package(library, "2.0.0"), public=True)
     folder = source(name, "1.0.0", Require={library: "1"})
-    refused = openstack.run("package", "publish", "--public", folder, *options)
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", "--public", folder, *options)
     assert f"{name} 1.0.0 requires {library} in the range 1, which was not found among" in (
         refused.err
     )
@@ -181,8 +176,7 @@ def test_requirements_that_the_server_does_not_enforce_are_warnings(
 
     # The requirements of a public package are another check.
     public = source(name, "1.1.0", Require={library: "1"})
-    refused = openstack.run("package", "publish", "--public", public)
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", "--public", public)
     assert f"{name} 1.1.0 requires {library} in the range 1" in refused.err
     set_option("check_public_requirements", mode)
     openstack.ok("package", "publish", "--public", public)
@@ -203,8 +197,7 @@ def test_a_package_that_the_server_would_refuse_is_refused_before_anything_is_se
     long = source(name, "1.2.0", Description="x" * 5000)
     large = source(name, "70000.0.0")
     for options in [], ["--dry-run"]:
-        refused = openstack.run("package", "publish", sources, *options)
-        assert refused.code == 1
+        refused = openstack.fails("package", "publish", sources, *options)
         problem = "UI/ui.yaml, line 1: the section 'Application' is missing [form-section]"
         assert refused.err.splitlines()[-3:] == [
             f"{long}: description: 5000 characters, at most 4096 are allowed [manifest-limit]",
@@ -220,8 +213,7 @@ def test_a_dry_run_of_uploaded_packages_checks_the_rights(
 ) -> None:
     folder = source(name, "1.0.0")
     openstack.ok("package", "publish", folder)
-    refused = openstack.run("package", "publish", "--public", folder, "--dry-run")
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", "--public", folder, "--dry-run")
     assert f"{name} 1.0.0: the policy artifact:publish forbids it" in refused.err
     assert glare.names(name=name, visibility="public") == []
 
@@ -232,24 +224,17 @@ def test_a_yanked_requirement_is_named_as_such_and_serves_exactly_its_version(
     library = f"{name}.library"
     published = glare.publish(library, "1.0.0", packages.package(library))
     glare.set(published["id"], "yanked", "loses data")
-    refused = openstack.run("package", "publish", source(name, "1.0.0", Require={library: "1"}))
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", source(name, "1.0.0", Require={library: "1"}))
     assert "(available: 1.0.0 (yanked)); publish it as well" in refused.err
     openstack.ok("package", "publish", source(name, "1.1.0", Require={library: "1.0.0"}))
 
 
 def test_a_refused_publication_keeps_drafts_and_the_next_run_goes_on(
-    tmp_path: pathlib.Path,
-    openstack: OpenStack,
-    glare: Client,
-    admin: Client,
-    name: str,
-    source: Callable[..., pathlib.Path],
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
 ) -> None:
     folder = source(name, "1.0.0")
     # Only administrators may publish for every project.
-    refused = openstack.run("package", "publish", "--public", folder)
-    assert refused.code == 1
+    refused = openstack.fails("package", "publish", "--public", folder)
     assert f"{name} 1.0.0: the policy artifact:publish forbids it" in refused.err
     assert "Uploaded packages stay as drafts" in refused.err
     assert glare.names(name=name, status="drafted") == [(name, "1.0.0")]
@@ -283,11 +268,10 @@ def test_changed_files_are_refused_under_a_published_version(
     path = source(name, "0.0.0")
     openstack.ok("package", "publish", path, "--as-version", "0.16.0")
     (path / "Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n")
-    result = openstack.run("package", "publish", path, "--as-version", "0.16.0")
-    assert result.code == 1
+    result = openstack.fails("package", "publish", path, "--as-version", "0.16.0")
     assert f"{name} 0.16.0 is published in Glare at" in result.err
     assert "with other files" in result.err
-    assert openstack.run("package", "publish", path, "--as-version", "new").code == 2
+    openstack.fails("package", "publish", path, "--as-version", "new", code=2)
     assert _results(openstack, path, "--as-version", "0.16.1") == {(name, "0.16.1"): "published"}
 
 
@@ -317,8 +301,7 @@ def test_a_bundle_file_is_published_and_its_digests_are_checked(
     archive = packages.package(name, "1.0.0")
     (tmp_path / "package.zip").write_bytes(archive)
     digest = hashlib.sha256(archive).hexdigest()
-    wrong = openstack.run("package", "publish", _bundle(tmp_path, name, "package.zip", "0" * 64))
-    assert wrong.code == 1
+    wrong = openstack.fails("package", "publish", _bundle(tmp_path, name, "package.zip", "0" * 64))
     assert digest in wrong.err
     results = _results(openstack, _bundle(tmp_path, name, "package.zip", digest))
     assert results == {(name, "1.0.0"): "published"}
@@ -328,6 +311,5 @@ def test_a_bundle_does_not_read_outside_its_directory(
     openstack: OpenStack, tmp_path: pathlib.Path, name: str
 ) -> None:
     for url in ("../package.zip", "/etc/passwd", "file:///etc/passwd", "%2e%2e/package.zip"):
-        result = openstack.run("package", "publish", _bundle(tmp_path, name, url))
-        assert result.code == 1
+        result = openstack.fails("package", "publish", _bundle(tmp_path, name, url))
         assert "is not below the directory of the bundle" in result.err

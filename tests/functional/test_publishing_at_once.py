@@ -46,8 +46,7 @@ def publishers(glare: Client, project: str, name: str, tmp_path: pathlib.Path) -
     """Two programs with the same tree of four packages."""
     tree = tmp_path / "tree"
     for number in range(4):
-        files = packages.files(packages.manifest(f"{name}{number}"))
-        packages.write(tree / f"p{number}", files)
+        packages.write(tree / f"p{number}", packages.content(f"{name}{number}"))
     folders = tmp_path / "first", tmp_path / "second"
     return [_Publisher(glare, project, tree, folder) for folder in folders]
 
@@ -74,7 +73,7 @@ def test_two_programs_at_once_both_succeed(
 
 
 def test_packages_that_another_program_publishes_meanwhile_are_no_error(
-    glare: Client, name: str, publishers: list[_Publisher]
+    publishers: list[_Publisher],
 ) -> None:
     late = publishers[0].plan()
     assert publishers[1].go_on(publishers[1].plan()) == ""
@@ -125,7 +124,7 @@ def test_more_packages_than_a_request_carries_are_published(
     # Each requires the next, so the last is published first.
     for number in range(5):
         require = {f"{name}{number + 1}": "1"} if number < 4 else {}
-        files = packages.files(packages.manifest(f"{name}{number}", Require=require))
+        files = packages.content(f"{name}{number}", Require=require)
         packages.write(tmp_path / "tree" / f"p{number}", files)
     rows = openstack.json("package", "publish", tmp_path / "tree")
     assert [row["Name"][-1] for row in rows] == list("43210")
@@ -143,7 +142,7 @@ def test_packages_that_require_each_other_are_published_by_one_request(
     # By number, the second and the third would be in different requests.
     for number, required in enumerate((0, 2, 1)):
         require = {f"{name}{required}": "1"} if required else {}
-        files = packages.files(packages.manifest(f"{name}{number}", Require=require))
+        files = packages.content(f"{name}{number}", Require=require)
         packages.write(tmp_path / "tree" / f"p{number}", files)
     openstack.ok("package", "publish", tmp_path / "tree")
     assert len(_names(glare, name, "active")) == 3
@@ -153,7 +152,7 @@ def test_requirements_of_a_directory_may_require_each_other(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path
 ) -> None:
     def write(folder: str, package: str, require: str) -> pathlib.Path:
-        files = packages.files(packages.manifest(package, Require={require: "1"}))
+        files = packages.content(package, Require={require: "1"})
         return packages.write(tmp_path / folder / package, files)
 
     root = write("root", name, f"{name}.a")
@@ -167,8 +166,7 @@ def test_requirements_of_a_directory_may_require_each_other(
 def test_warnings_of_a_manifest_are_shown(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path
 ) -> None:
-    content = packages.files(packages.manifest(name, Unknown="value"))
-    path = packages.write(tmp_path / "package", content)
+    path = packages.write(tmp_path / "package", packages.content(name, Unknown="value"))
     result = openstack.ok("package", "publish", path)
     assert f"{path}: " in result.err
     assert "Unknown" in result.err
@@ -178,7 +176,7 @@ def test_names_and_descriptions_in_other_scripts_are_published_and_shown(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path
 ) -> None:
     keys = {"Name": "Wörterbuch 辞書", "Description": "Ein Wörterbuch:\n辞書", "Author": "Łukasz"}
-    content = packages.files(packages.manifest(name, Tags=["größe"], **keys))
+    content = packages.content(name, Tags=["größe"], **keys)
     openstack.ok("package", "publish", packages.write(tmp_path / "Wörter", content))
     shown = openstack.json("package", "show", name)
     assert [shown[key] for key in ("display_name", "description", "author", "tags")] == [

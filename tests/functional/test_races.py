@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import requests
@@ -21,12 +21,7 @@ from tests.functional.sites import Site
 AHEAD_SECONDS = 0.1
 
 
-@pytest.fixture(scope="module", params=["development", *sites.SHARED_DATABASES])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    with sites.shared(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        yield site
+site = sites.fixture(sites.shared, ["development", *sites.SHARED_DATABASES])
 
 
 def _together(*requests_: Callable[[], requests.Response]) -> tuple[int, ...]:
@@ -61,8 +56,7 @@ def test_a_deletion_and_another_write_end_in_one_state(
 ) -> None:
     project = name.rpartition(".")[2]
     one, another = (site.client(project, number) for number in range(2))
-    content = packages.files(packages.manifest(name, Tags=["one", "two"]))
-    data = packages.zipped({**content, "UI/ui.yaml": packages.FORM})
+    data = packages.package(name, more={"UI/ui.yaml": packages.FORM}, Tags=["one", "two"])
     answers: Counter[tuple[int, int]] = Counter()
 
     for number in range(effort.RACES):
@@ -71,11 +65,11 @@ def test_a_deletion_and_another_write_end_in_one_state(
             assert one.upload(artifact_id, data).status_code == 200
         answer = _together(
             lambda id_=artifact_id: write(one, id_, data),
-            lambda id_=artifact_id: another.request("DELETE", f"/{id_}"),
+            lambda id_=artifact_id: another.delete(id_),
         )
         answers[answer] += 1
         if answer[1] == 409:
-            assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+            assert one.delete(artifact_id).status_code == 204
         assert another.request("GET", f"/{artifact_id}").status_code == 404, answers
         assert site.leftovers() == {}, answers
 
@@ -115,7 +109,7 @@ def test_an_upload_and_another_write_leave_the_archive_and_its_fields(
         assert artifact["status"] == (
             "active" if (write, answer[1]) == (_activate, 200) else "drafted"
         )
-        assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert one.delete(artifact_id).status_code == 204
     assert site.leftovers() == {}, answers
     # An active package is refused with 403.
     expected = {(200, 200), (200, 409), (409, 200), *([(403, 200)] if write is _activate else [])}
@@ -173,7 +167,7 @@ def test_of_two_projects_that_publish_one_version_one_wins(site: Site, name: str
 
 
 def _delete(client: Client, artifact_id: str, data: bytes) -> requests.Response:
-    return client.request("DELETE", f"/{artifact_id}")
+    return client.delete(artifact_id)
 
 
 @_on_servers
@@ -209,5 +203,5 @@ def test_a_publication_and_another_write_end_in_one_state(
         forced = site.client(project, role="admin")
         forced.headers["X-Murano-Override-Checks"] = "true"
         for id_ in ids:
-            assert forced.request("DELETE", f"/{id_}").status_code in (204, 404)
+            assert forced.delete(id_).status_code in (204, 404)
         assert site.leftovers() == {}, answers

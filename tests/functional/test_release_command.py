@@ -15,8 +15,8 @@ from tests.functional.openstack_command import OpenStack
 def tree(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
     """A package in version 1.0.0, whose class lost its method in ``dev``."""
     tree = tmp_path / "trees" / name
-    packages.write(tree / "1.0.0", packages.files(packages.manifest(name, "1.0.0")))
-    content = packages.files(packages.manifest(name, None))
+    packages.write(tree / "1.0.0", packages.content(name, "1.0.0"))
+    content = packages.content(name, None)
     changed = {"Classes/Thing.yaml": f"Name: {name}.Thing\n".encode()}
     packages.write(tree / "dev", content | changed)
     return tree
@@ -28,8 +28,7 @@ def test_the_changes_of_a_published_package_are_shown(
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
     new = packages.write(
         tree / "1.1.0",
-        packages.files(packages.manifest(name, "1.1.0"))
-        | {"Classes/Thing.yaml": f"Name: {name}.Thing\nMethods:\n  go: {{}}\n".encode()},
+        packages.content(name, "1.1.0", code=f"Name: {name}.Thing\nMethods:\n  go: {{}}\n"),
     )
     shown = openstack.ok("package", "compare", name, new, "-f", "json")
     assert shown.json() == [
@@ -64,14 +63,13 @@ def test_the_development_of_a_package_has_no_version_that_could_be_too_small(
 ) -> None:
     code = f"Name: {name}.Thing\nExtends: io.murano.Application\n"
     (tree / "dev/Classes/Thing.yaml").write_text(code)
-    shown = openstack.run("package", "compare", tree / "1.0.0", tree / "dev", "--check")
-    assert shown.code == 0, shown
+    shown = openstack.ok("package", "compare", tree / "1.0.0", tree / "dev", "--check")
     assert f"{name}: the release of these changes needs 2.0.0 or newer: after 1.0.0" in shown.err
     assert "not read: package io.murano 0: no package was given for it; add a dir" in shown.err
 
 
 def test_a_form_that_only_a_dashboard_cannot_show_is_not_released(
-    openstack: OpenStack, name: str, tree: pathlib.Path
+    openstack: OpenStack, tree: pathlib.Path
 ) -> None:
     """For other commands it is a warning, since an option of the server decides."""
     (tree / "dev/UI").mkdir()
@@ -90,7 +88,7 @@ def test_a_form_that_only_a_dashboard_cannot_show_is_not_released(
 def test_packages_that_cannot_be_compared_are_reported(
     openstack: OpenStack, name: str, tree: pathlib.Path
 ) -> None:
-    other = packages.write(tree / "other", packages.files(packages.manifest(f"{name}2")))
+    other = packages.write(tree / "other", packages.content(f"{name}2"))
     for arguments, code, message in (
         ((tree / "1.0.0", other), 1, "are different packages"),
         ((f"{name}@3", other), 3, f"{name}@3"),
@@ -114,8 +112,7 @@ def test_a_release_is_proposed_written_and_published(
         "directory": str(tree / "2.0.0"),
         "written": False,
     }
-    small = openstack.run("package", "release", tree, "--as-version", "1.1.0")
-    assert small.code == 1
+    small = openstack.fails("package", "release", tree, "--as-version", "1.1.0")
     assert "major: Classes/Thing.yaml, line 3 of the old version" in small.err
     assert "version 1.1.0 is not enough" in small.err
     assert {path.name for path in tree.iterdir()} == {"dev", "1.0.0"}
@@ -131,11 +128,10 @@ def test_a_release_is_proposed_written_and_published(
 
 
 def test_a_release_that_cannot_be_published_stays_written(
-    openstack: OpenStack, name: str, tree: pathlib.Path
+    openstack: OpenStack, tree: pathlib.Path
 ) -> None:
     # Only administrators may publish for every project.
-    refused = openstack.run("package", "release", tree, "--public")
-    assert refused.code == 1
+    refused = openstack.fails("package", "release", tree, "--public")
     assert f"openstack murano package publish --public {tree}" in refused.err
     assert (tree / "2.0.0" / "manifest.yaml").is_file()
     openstack.ok("package", "publish", tree)
@@ -145,15 +141,13 @@ def test_a_second_release_says_how_to_publish_the_first(
     openstack: OpenStack, tree: pathlib.Path
 ) -> None:
     openstack.ok("package", "release", tree)
-    again = openstack.run("package", "release", tree)
-    assert again.code == 1
+    again = openstack.fails("package", "release", tree)
     assert "there is nothing to release" in again.err
     assert f'run "openstack murano package publish {tree}"' in again.err
 
 
 def test_a_place_without_dev_is_reported(openstack: OpenStack, tmp_path: pathlib.Path) -> None:
     for place in (tmp_path, tmp_path / "missing", tmp_path / "clouds.yaml"):
-        result = openstack.run("package", "release", place)
-        assert result.code == 1
+        result = openstack.fails("package", "release", place)
         assert "dev has no manifest.yaml" in result.err
         assert "Traceback" not in result.err

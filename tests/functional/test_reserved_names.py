@@ -14,7 +14,7 @@ from glare_murano.package import Version
 from glare_murano.wire import Query
 from loader import GlareCatalog, PackageLoader, ReservedNames, resolution
 from tests import packages
-from tests.functional.client import SUBCLASSES, Client, message
+from tests.functional.client import SUBCLASSES, Client, message, refusal
 from tests.functional.conftest import CORE, CORE_VERSION
 from tests.functional.openstack_command import OpenStack
 
@@ -40,7 +40,7 @@ def remove(admin: Client) -> Iterator[list[str]]:
     ids: list[str] = []
     yield ids
     for artifact_id in ids:
-        assert admin.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert admin.delete(artifact_id).status_code == 204
 
 
 def _catalog(client: Client, project: str) -> GlareCatalog:
@@ -75,14 +75,13 @@ class TestPublishing:
     def test_a_draft_of_the_core_library_is_refused_to_those_who_may_not_publicize(
         self, glare: Client, admin: Client
     ) -> None:
-        refused = glare.create(CORE, "0.99.0")
+        refused = refusal(glare.create(CORE, "0.99.0"), 403)
 
-        assert refused.status_code == 403
-        assert "io.murano is Murano's core library" in message(refused)
-        assert "[name-reserved]" in message(refused)
+        assert "io.murano is Murano's core library" in refused
+        assert "[name-reserved]" in refused
         created = admin.create(CORE, "0.98.0")
         assert created.status_code == 201
-        assert admin.request("DELETE", f"/{created.json()['id']}").status_code == 204
+        assert admin.delete(created.json()["id"]).status_code == 204
         # Its classes have names below it, and so have packages of anybody.
         assert glare.create("io.murano.apps.mine", "1.0.0").status_code == 201
 
@@ -96,10 +95,9 @@ class TestPublishing:
 
         for client in (glare, admin, forced):
             for fqn in (name, f"{name}.db"):
-                refused = client.create(fqn, "1.0.0")
-                assert refused.status_code == 403, fqn
-                assert f"which is under the prefix {name}" in message(refused)
-                assert f"reserved for project {project}-owner" in message(refused)
+                refused = refusal(client.create(fqn, "1.0.0"), 403)
+                assert f"which is under the prefix {name}" in refused
+                assert f"reserved for project {project}-owner" in refused
         assert glare.create(f"{name}s", "1.0.0").status_code == 201
         data = packages.package(f"{name}.db")
         assert owner.publish(f"{name}.db", "1.0.0", data)["status"] == "active"
@@ -113,25 +111,21 @@ class TestPublishing:
             manifest = packages.manifest(fqn, Classes={class_name: "Thing.yaml"})
             draft = glare.create(fqn, "1.0.0").json()["id"]
 
-            refused = glare.upload(draft, packages.zipped(packages.files(manifest)))
+            refused = refusal(glare.upload(draft, packages.zipped(packages.files(manifest))), 400)
 
-            assert refused.status_code == 400
-            assert f"may not define {class_name}, which is under" in message(refused)
+            assert f"may not define {class_name}, which is under" in refused
             # The operator's prefixes have no owner to publish as.
             is_owned = class_name.startswith(name)
-            assert ("publish as one of its owners" in message(refused)) == is_owned
-            assert "[name-reserved]" in message(refused)
-            assert glare.request("DELETE", f"/{draft}").status_code == 204
+            assert ("publish as one of its owners" in refused) == is_owned
+            assert "[name-reserved]" in refused
+            assert glare.delete(draft).status_code == 204
 
     @pytest.mark.parametrize("what", ["name", "class"])
     def test_what_was_uploaded_before_the_reservation_is_not_published_after_it(
         self, glare: Client, admin: Client, name: str, reserve: Reserve, what: str
     ) -> None:
         defined = {"Classes": {f"{name}.reserved.Thing": "Thing.yaml"}}
-        archive = [
-            packages.zipped(packages.files(packages.manifest(name, version, **defined)))
-            for version in ("1.0.0", "2.0.0")
-        ]
+        archive = [packages.package(name, version, **defined) for version in ("1.0.0", "2.0.0")]
         draft = glare.draft(name, "1.0.0", archive[0])
         private = glare.publish(name, "2.0.0", archive[1])["id"]
         reserve(f"{name if what == 'name' else f'{name}.reserved'}: [owner]")
@@ -162,10 +156,9 @@ class TestPublishing:
         )
         reserve(f"{name}.db: [owner]")
 
-        refused = glare.set(wiki, "status", "active")
+        refused = refusal(glare.set(wiki, "status", "active"), 409)
 
-        assert refused.status_code == 409
-        assert f"{name}.db in the range 1 (missing, or not visible" in message(refused)
+        assert f"{name}.db in the range 1 (missing, or not visible" in refused
 
     def test_what_nobody_may_choose_can_be_deleted(
         self, glare: Client, name: str, reserve: Reserve
@@ -173,10 +166,10 @@ class TestPublishing:
         db = glare.publish(f"{name}.db", "1.0.0", packages.package(f"{name}.db"))["id"]
         requiring = packages.package(f"{name}.wiki", Require={f"{name}.db": "1"})
         glare.publish(f"{name}.wiki", "1.0.0", requiring)
-        assert glare.request("DELETE", f"/{db}").status_code == 409
+        assert glare.delete(db).status_code == 409
         reserve(f"{name}.db: [owner]")
 
-        assert glare.request("DELETE", f"/{db}").status_code == 204
+        assert glare.delete(db).status_code == 204
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -203,7 +196,7 @@ class TestPublishing:
 
 class TestChoosing:
     def test_a_private_core_library_is_never_chosen(
-        self, admin: Client, name: str, tmp_path: pathlib.Path
+        self, admin: Client, tmp_path: pathlib.Path
     ) -> None:
         private = admin.publish(CORE, "0.99.0", packages.package(CORE, "0.99.0"))["id"]
         pins = {CORE: [Version("0.99.0")]}
@@ -223,7 +216,7 @@ class TestChoosing:
             missing.value
         )
         assert admin.resolve(package=private).status_code == 409
-        assert admin.request("DELETE", f"/{private}").status_code == 204
+        assert admin.delete(private).status_code == 204
 
     def test_earlier_packages_under_a_reserved_name_are_not_chosen(
         self,
@@ -309,11 +302,10 @@ class TestChoosing:
     ) -> None:
         class_name, base = f"{name}.reserved.Thing", f"{name}.base.Base"
         keys = {"Classes": {class_name: "Thing.yaml"}, "Require": {f"{name}.base": "1"}}
-        content = packages.files(packages.manifest(name, **keys))
-        content["Classes/Thing.yaml"] = f"Name: {class_name}\nExtends: {base}\n".encode()
-        base_manifest = packages.manifest(f"{name}.base", Classes={base: "Base.yaml"})
-        glare.publish(f"{name}.base", "1.0.0", packages.zipped(packages.files(base_manifest)))
-        glare.publish(name, "1.0.0", packages.zipped(content))
+        archive = packages.package(name, code=f"Name: {class_name}\nExtends: {base}\n", **keys)
+        defining = packages.package(f"{name}.base", Classes={base: "Base.yaml"})
+        glare.publish(f"{name}.base", "1.0.0", defining)
+        glare.publish(name, "1.0.0", archive)
         text = f"{name}.reserved: [owner]"
         reserve(text)
         query = Query(classes=((class_name, loader.VersionSpec.of("*")),))
@@ -360,7 +352,7 @@ class TestPrivateOverrides:
         self, glare: Client, project: str, name: str, tmp_path: pathlib.Path
     ) -> None:
         glare.publish(name, "2.0.0", packages.package(name, "2.0.0"))
-        packages.write(tmp_path / "packages" / name, packages.files(packages.manifest(name)))
+        packages.write(tmp_path / "packages" / name, packages.content(name))
         directory = loader.DirectoryCatalog(tmp_path / "packages")
 
         in_glare = _catalog(glare, project)
@@ -422,7 +414,7 @@ class TestCommands:
         ) in reasons
         assert {each[0] for each in listed(f"{name}: [{project}]")} & {name, f"{name}s"} == set()
         assert core in listed("")
-        assert admin.request("DELETE", f"/{private}").status_code == 204
+        assert admin.delete(private).status_code == 204
         file.write_text("org: x")
         refused = command.run("package", "reserved", file)
         assert (refused.code, "expected a list of project ids" in refused.err) == (1, True)

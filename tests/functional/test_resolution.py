@@ -125,11 +125,6 @@ def test_both_ways_give_the_same_result(
         assert choice.catalog is (copies if choice.release.fqn in copied else catalog)
 
 
-@pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
-
-
 def test_a_level_takes_one_request(
     catalog: GlareCatalog, project: str, state_dir: pathlib.Path
 ) -> None:

@@ -113,37 +113,25 @@ IN_GLARE = [
         "public",
         lambda c, id_: c.set(id_, "yanked", "bad"),
     ),
-    Operation("deletes", "member", "private", lambda c, id_: c.request("DELETE", f"/{id_}")),
+    Operation("deletes", "member", "private", lambda c, id_: c.delete(id_)),
     Operation(
         "changes a public one", "manager", "public", lambda c, id_: c.set(id_, "display_name", "X")
     ),
-    Operation(
-        "deletes a public one", "manager", "public", lambda c, id_: c.request("DELETE", f"/{id_}")
-    ),
+    Operation("deletes a public one", "manager", "public", lambda c, id_: c.delete(id_)),
     Operation(
         "deactivates", "manager", "private", lambda c, id_: c.set(id_, "status", "deactivated")
     ),
     Operation(
         "reactivates", "manager", "deactivated", lambda c, id_: c.set(id_, "status", "active")
     ),
-    Operation(
-        "deletes a deactivated one",
-        "manager",
-        "deactivated",
-        lambda c, id_: c.request("DELETE", f"/{id_}"),
-    ),
+    Operation("deletes a deactivated one", "manager", "deactivated", lambda c, id_: c.delete(id_)),
     Operation(
         "makes public", "admin", "private", lambda c, id_: c.set(id_, "visibility", "public")
     ),
     Operation(
         "publishes publicly", "admin", "uploaded", lambda c, id_: c.publish_all([id_], "public")
     ),
-    Operation(
-        "overrides",
-        "admin",
-        "private",
-        lambda c, id_: c.request("DELETE", f"/{id_}", headers=_OVERRIDE),
-    ),
+    Operation("overrides", "admin", "private", lambda c, id_: c.delete(id_, headers=_OVERRIDE)),
 ]
 
 
@@ -386,9 +374,9 @@ def test_glare_records_each_change_and_each_refusal_once(
     target = "service/artifact/artifacts/murano/package"
     both = [(verb, [package], "active") for verb in ("unyank", "update")]
     check(member.set(package, "yanked", ""), 200, "update", target, user, *both)
-    check(reader.request("DELETE", f"/{package}"), 403, "delete", target, other, refusal)
+    check(reader.delete(package), 403, "delete", target, other, refusal)
     deleted = ("delete", [package], "active")
-    check(member.request("DELETE", f"/{package}"), 204, "delete", target, user, deleted)
+    check(member.delete(package), 204, "delete", target, user, deleted)
     answer = member.upload(incomplete, b"no archive")
     refusal = ("refuse", [incomplete], 400)
     check(answer, 400, "update/upload", f"{target}/archive", user, refusal)

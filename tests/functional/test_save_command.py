@@ -40,7 +40,7 @@ def test_no_file_is_replaced(
     glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
     target = tmp_path / "package.zip"
     target.write_text("precious")
-    assert openstack.run("package", "save", name, "--file", target).code == 1
+    openstack.fails("package", "save", name, "--file", target)
     assert target.read_text() == "precious"
 
 
@@ -151,6 +151,7 @@ def test_a_missing_requirement_is_reported(
     created = glare.publish(library, "1.0.0", packages.package(library, "1.0.0"))
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0", Require={library: "1"}))
     assert admin.set(created["id"], "yanked", "loses data").status_code == 200
-    result = openstack.run("package", "save", name, "--closure", "--file", tmp_path / "bundle")
-    assert result.code == 3
+    result = openstack.fails(
+        "package", "save", name, "--closure", "--file", tmp_path / "bundle", code=3
+    )
     assert library in result.err

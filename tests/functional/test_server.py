@@ -95,7 +95,7 @@ def test_it_stops_cleanly_and_finds_everything_again(
 
 
 def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -> None:
-    content = packages.files(packages.manifest("org.test.killed"))
+    content = packages.content("org.test.killed")
     content["Resources/large"] = random.Random(0).randbytes(60 * 1024**2)
     data = packages.zipped(content)
     with _running(tmp_path / "state") as (process, printed):
@@ -118,7 +118,7 @@ def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -
         client = Client(printed.split()[3], "a:b:member")
         assert client.show(artifact_id)["archive"] is None
         assert client.upload(artifact_id, data).status_code == 200
-        assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert client.delete(artifact_id).status_code == 204
         assert list((tmp_path / "state/blobs").iterdir()) == []
 
 

@@ -29,8 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _package(name: str, **keys: object) -> bytes:
-    content = packages.files(packages.manifest(name, **keys))
-    return packages.zipped({**content, "UI/ui.yaml": FORM})
+    return packages.package(name, more={"UI/ui.yaml": FORM}, **keys)
 
 
 def test_what_comes_through_one_process_goes_through_another(site: Site, name: str) -> None:
@@ -44,7 +43,7 @@ def test_what_comes_through_one_process_goes_through_another(site: Site, name: s
     assert another.request("GET", f"/{artifact_id}/archive").content == data
     assert another.request("GET", f"/{artifact_id}/ui_definition").content == FORM
     assert site.leftovers() == {}
-    assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert one.delete(artifact_id).status_code == 204
     assert another.request("GET", f"/{artifact_id}/archive").status_code == 404
     assert site.store.contents() == before
     assert site.leftovers() == {}

@@ -84,8 +84,7 @@ def _attached() -> Iterator[tuple[Terminal, TextIO]]:
 
 
 def _write(folder: pathlib.Path, name: str, size: int) -> pathlib.Path:
-    content = packages.files(packages.manifest(name))
-    content["Resources/data"] = random.Random(name).randbytes(size)
+    content = packages.content(name, more={"Resources/data": random.Random(name).randbytes(size)})
     return packages.write(folder / name, content)
 
 
@@ -137,9 +136,7 @@ def test_ctrl_c_stops_an_upload_at_once_and_the_next_run_goes_on(
     }
 
 
-def test_a_pipe_gets_plain_lines(
-    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_pipe_gets_plain_lines(openstack: OpenStack, name: str, tmp_path: pathlib.Path) -> None:
     path = _write(tmp_path, name, 10)
     environment = {**os.environ, **openstack.environment, "TERM": "xterm"}
     command = [PROGRAM, "murano", "package", "publish", path]
@@ -160,8 +157,7 @@ def test_a_package_counts_as_uploaded_when_the_server_has_accepted_it(
     # Only the server knows the names of extension plug-ins.
     set_option("provided_packages", [f"{name}.bad:1.0.0"])
     bad, good = _write(tmp_path, f"{name}.bad", 10), _write(tmp_path, f"{name}.good", 10)
-    result = openstack.run("package", "publish", bad, good)
-    assert result.code == 1
+    result = openstack.fails("package", "publish", bad, good)
     assert f"uploaded {name}.good 1.0.0\n" in result.err
     assert f"uploaded {name}.bad" not in result.err
     assert "[plugin-name]" in result.err
@@ -185,9 +181,7 @@ def test_only_a_yes_deletes(
     assert glare.names(name=name) == ([(name, "1.0.0")] if code else [])
 
 
-def test_a_terminal_gets_bars(
-    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_terminal_gets_bars(openstack: OpenStack, name: str, tmp_path: pathlib.Path) -> None:
     with _attached() as (terminal, stream):
         result = openstack.run("package", "publish", _write(tmp_path, name, 10), terminal=stream)
         terminal.read_all()
@@ -213,8 +207,7 @@ def test_ctrl_c_while_the_bars_begin_leaves_no_hidden_cursor(
 
 
 def test_debug_shows_a_traceback(openstack: OpenStack, name: str) -> None:
-    line = openstack.run("package", "show", name)
-    assert line.code == 3
+    line = openstack.fails("package", "show", name, code=3)
     assert "Traceback" not in line.err
     environment = {**os.environ, **openstack.environment}
     command = [PROGRAM, "--debug", "murano", "package", "show", name]

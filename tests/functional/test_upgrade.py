@@ -93,7 +93,7 @@ def test_drafts_of_the_first_version_go_on(reader: Client) -> None:
 
     answer = reader.set(ids["org.first.draft"], "status", "active")
     assert answer.status_code == 200, answer.text
-    answer = reader.request("DELETE", f"/{ids['org.first.empty']}")
+    answer = reader.delete(ids["org.first.empty"])
     assert answer.status_code == 204, answer.text
 
 

@@ -18,16 +18,6 @@ _REASON = "loses data"
 _WIKI = {"org.wiki": "1", "org.exact": "1"}
 
 
-@pytest.fixture
-def cache(tmp_path: pathlib.Path) -> loader.Cache:
-    return loader.Cache(tmp_path / "cache")
-
-
-@pytest.fixture
-def catalog(glare: Client, project: str) -> GlareCatalog:
-    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
-
-
 @pytest.fixture(params=["one query", "by level"])
 def catalogs(
     catalog: GlareCatalog, tmp_path: pathlib.Path, request: pytest.FixtureRequest

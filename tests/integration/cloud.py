@@ -120,7 +120,7 @@ class Cloud:
         :returns: the path of the artifact.
         """
         files = {class_name: f"{class_name}.yaml" for class_name in classes}
-        content = packages.files(packages.manifest(name, version, Classes=files, **keys))
+        content = packages.content(name, version, Classes=files, **keys)
         content |= {f"Classes/{files[key]}": code.encode() for key, code in classes.items()}
         folder = packages.write(self._folder / uuid.uuid4().hex, content)
         glare = project.glare if project else self._admin

@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
 from examples import demo
 from loader import config
 from loader.catalogs import options
 from tests import packages, prerequisites
-from tests.integration import example, publish, services
+from tests.integration import example, murano_pl, publish, services
 from tests.plugins import Site
 
 _counter = itertools.count()
@@ -49,15 +47,13 @@ def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def glare(glare_url: str) -> Any:
     """A client that publishes."""
-    auth = token_endpoint.Token(glare_url, demo.PUBLISHER_TOKEN)
-    return publish.client(ksa_session.Session(auth=auth), glare_url)
+    return publish.client_of(glare_url, demo.PUBLISHER_TOKEN)
 
 
 @pytest.fixture(scope="session")
 def tenant(glare_url: str) -> Any:
     """A client that publishes for the project of the tasks."""
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    return publish.client(ksa_session.Session(auth=auth), glare_url)
+    return publish.client_of(glare_url, demo.USER_TOKEN)
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +76,13 @@ def language(engine_conf: Any, glare: Any) -> None:
     """The packages that show the MuranoPL reference, published."""
     manifests = pathlib.Path(__file__).with_name("language").rglob("manifest.yaml")
     publish.publish(glare, [manifest.parent for manifest in sorted(manifests)], public=True)
+
+
+@pytest.fixture(scope="module")
+def engine(language: None) -> Iterator[murano_pl.Engine]:
+    """An engine with the packages that show the MuranoPL reference."""
+    with murano_pl.running() as running:
+        yield running
 
 
 @pytest.fixture
@@ -115,8 +118,19 @@ def publish_package(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
     """Publish a small package for every project."""
 
     def publish_files(name: str, version: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, version, **keys))
-        folder = packages.write(tmp_path / name / version, content)
+        folder = packages.write(tmp_path / name / version, packages.content(name, version, **keys))
         publish.publish(glare, [folder], public=True)
 
     return publish_files
+
+
+@pytest.fixture
+def write_class(conf: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
+    """Write a package with the class ``NAME.Thing`` where the engine finds it before Glare."""
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+
+    def write(name: str, code: str, version: str = "1.0.0", **keys: Any) -> None:
+        content = packages.content(name, version, code=f"Name: {name}.Thing\n{code}", **keys)
+        packages.write(tmp_path / name / version, content)
+
+    return write

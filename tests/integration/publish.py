@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any
 
-from keystoneauth1 import adapter
+from keystoneauth1 import adapter, token_endpoint
+from keystoneauth1 import session as ksa_session
 
 from glare_murano import fields, package, wire
 
@@ -20,6 +21,11 @@ ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
 def client(session: Any, endpoint: str | None = None) -> adapter.Adapter:
     """Return a client of Glare over a keystoneauth session."""
     return adapter.Adapter(session, service_type="artifact", endpoint_override=endpoint)
+
+
+def client_of(url: str, token: str) -> adapter.Adapter:
+    """Return a client of the Glare at a URL, with a token."""
+    return client(ksa_session.Session(auth=token_endpoint.Token(url, token)), url)
 
 
 def publish(glare: adapter.Adapter, directories: Iterable[pathlib.Path], public: bool) -> list[Any]:

@@ -19,8 +19,6 @@ from typing import Any
 
 import kombu
 import oslo_messaging
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 from examples import demo
@@ -40,8 +38,7 @@ def publish_everything(url: str, *others: pathlib.Path) -> dict[str, Any]:
 
     :returns: the artifacts, by ``FQN version``.
     """
-    auth = token_endpoint.Token(url, demo.PUBLISHER_TOKEN)
-    glare = publish.client(ksa_session.Session(auth=auth), url)
+    glare = publish.client_of(url, demo.PUBLISHER_TOKEN)
     folders = [
         *prerequisites.core_library().glob("io.murano*"),
         *demo.PACKAGES.glob("*/*/"),

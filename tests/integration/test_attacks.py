@@ -23,8 +23,6 @@ from typing import Any
 import keystoneauth1.exceptions
 import pytest
 import yaml
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 
 from examples import demo
 from glare_murano import fields, wire
@@ -210,9 +208,7 @@ def _write_packages(folder: pathlib.Path, places: dict[str, str]) -> None:
     (folder / "configs").mkdir()
     secret = json.dumps({"secret": f"{PLANTED}-configs"})
     (folder / "configs" / f"{CONFIGURED}.json").write_text(secret)
-    content = packages.files(
-        packages.manifest(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
-    )
+    content = packages.content(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
     content["Classes/Application.yaml"] = _HONEST_CLASS.encode()
     packages.write(folder / "honest", content)
 
@@ -270,8 +266,7 @@ def _publish(url: str, files: Mapping[str, bytes]) -> str:
 
     Nothing reads the package on this side.
     """
-    session = ksa_session.Session(token_endpoint.Token(url, MALLORY["token"]))
-    glare = publish.client(session, url)
+    glare = publish.client_of(url, MALLORY["token"])
     manifest = yaml.safe_load(files["manifest.yaml"])
     artifact = {"name": manifest["FullName"], "version": manifest["Version"]}
     try:

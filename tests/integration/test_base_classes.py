@@ -24,7 +24,7 @@ def publish_classes(glare: Any, conf: Any, tmp_path: pathlib.Path) -> Publish:
 
     def write(fqn: str, version: str, classes: Mapping[str, str], **keys: Any) -> None:
         named = {f"{fqn}.{name}": f"{name}.yaml" for name in classes}
-        content = packages.files(packages.manifest(fqn, version, Classes=named, **keys))
+        content = packages.content(fqn, version, Classes=named, **keys)
         for name, code in classes.items():
             header = f"Namespaces:\n  =: {fqn}\nName: {name}\n"
             content[f"Classes/{name}.yaml"] = (header + code).encode()

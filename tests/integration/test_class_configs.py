@@ -43,9 +43,7 @@ def config_file(conf: Any, tmp_path: pathlib.Path, name: str) -> pathlib.Path:
 @pytest.fixture
 def directory(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
     """A package whose class has the name of the operator's file."""
-    content = packages.files(packages.manifest(name))
-    content["Classes/Thing.yaml"] = _CLASS.format(name).encode()
-    return packages.write(tmp_path / name, content)
+    return packages.write(tmp_path / name, packages.content(name, code=_CLASS.format(name)))
 
 
 @pytest.fixture

@@ -576,8 +576,7 @@ def test_schemas_are_printed_by_the_command(
     listed = printed(f"{site}@<2", "--subclasses")[""]["properties"]["parent"]
     assert listed["subclasses"] == []
     assert "is not a valid range" in openstack.run("class", "schema", f"{site}@newest").err
-    missing = openstack.run("class", "schema", f"{site}@7")
-    assert missing.code == 3
+    missing = openstack.fails("class", "schema", f"{site}@7", code=3)
     assert f"class {site} in the range 7 was not found by Murano" in missing.err
 
 
@@ -1084,7 +1083,7 @@ def test_packages_are_managed_by_murano_s_own_client(
         return [(package.id, package.version) for package in found]
 
     one, other, admin = map(murano_of, ("one", "other", "admin"))
-    files = packages.files(packages.manifest(name, "1.2.0", Description="Text"))
+    files = packages.content(name, "1.2.0", Description="Text")
     form = _FORM.replace(b"{0}", name.encode())
     content = packages.zipped(files | {"UI/ui.yaml": form, "logo.png": _PNG})
 
@@ -1191,8 +1190,7 @@ def test_pins_are_listed_and_shown_in_advance_by_the_command(
         assert refused.code == code
         assert reason in refused.err
         assert "Traceback" not in refused.err
-    unknown = openstack.run(*pins, "list", "typo")
-    assert unknown.code == 3
+    unknown = openstack.fails(*pins, "list", "typo", code=3)
     assert "no environment with the id or the name typo" in unknown.err
     assert openstack.json(*pins, "list", environment) == expected
 
@@ -1213,8 +1211,7 @@ def test_pins_are_updated_by_the_command(
     assert pinned.environment.deploy_session(change["Session"]) == "ready"
     assert pinned.pins.read().dump()[library] == ["1.1.0"]
 
-    late = openstack.run(*update, "--yes", "--wait", "--timeout", 0)
-    assert late.code == 4
+    late = openstack.fails(*update, "--yes", "--wait", "--timeout", 0, code=4)
     assert "did not end within 0 seconds" in late.err
     assert pinned.environment.wait() == "ready"
     assert pinned.pins.read().dump()[library] == ["1.2.0"]
@@ -1224,8 +1221,7 @@ def test_pins_are_updated_by_the_command(
         f"Name: {library}.Library\nMethods:\n  version:\n    Body:\n      - $a: 1\n        $b: 2\n"
     )
     services.publish(library, "1.3.0", {f"{library}.Library": code})
-    failed = openstack.run(*update, library, "--yes", "--wait")
-    assert failed.code == 1
+    failed = openstack.fails(*update, library, "--yes", "--wait")
     assert f"the deployment of the environment {pinned.environment.id} failed: " in failed.err
     assert "a statement assigns one value" in failed.err
     assert pinned.pins.read().dump()[library] == ["1.2.0"]

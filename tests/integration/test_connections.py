@@ -387,9 +387,8 @@ def _foreign(port: int) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("trick", _foreign(0))
-def test_a_region_of_a_package_does_not_choose_the_host(
-    cloud: Cloud, agents: Agents, trick: str
-) -> None:
+@pytest.mark.usefixtures("agents")
+def test_a_region_of_a_package_does_not_choose_the_host(cloud: Cloud, trick: str) -> None:
     with _listening() as (port, connected):
         message = _error(_run(cloud, "Spy", "send", settings=_foreign(port)[trick]))
 
@@ -549,9 +548,8 @@ def test_the_trust_of_the_environment_is_used(cloud: Cloud, trusts: None) -> Non
     assert cloud.described(request.token) == (owner["user_id"], owner["project_id"])
 
 
-def test_an_administrators_task_leaves_no_trust_in_the_environment(
-    cloud: Cloud, trusts: None
-) -> None:
+@pytest.mark.usefixtures("trusts")
+def test_an_administrators_task_leaves_no_trust_in_the_environment(cloud: Cloud) -> None:
     administrator = cloud.owner("admin")
     cloud.answer = _networks
     model = _model("Tools", cloud.owner())

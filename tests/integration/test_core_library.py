@@ -94,9 +94,7 @@ def applications(conf: Any, core_library: pathlib.Path, tmp_path: pathlib.Path) 
     names = {"org.test.core.old": "0.15", "org.test.core.new": "0.16"}
     for name, required in names.items():
         classes = {f"{name}.App": "App.yaml"}
-        content = packages.files(
-            packages.manifest(name, Require={"io.murano": required}, Classes=classes)
-        )
+        content = packages.content(name, Require={"io.murano": required}, Classes=classes)
         content["Classes/App.yaml"] = CODE.format(name=name).encode()
         content["Resources/text"] = name.encode()
         packages.write(place / name, content)

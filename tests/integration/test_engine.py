@@ -26,6 +26,8 @@ from loader.transport import sessions
 from tests import packages
 from tests.integration import publish, tasks
 
+pytestmark = pytest.mark.usefixtures("conf")
+
 Publish = Callable[..., None]
 
 
@@ -36,7 +38,7 @@ def _error(header: dict[str, Any]) -> str:
     return message
 
 
-def test_an_environment_runs_two_versions_of_a_library_side_by_side(conf: Any) -> None:
+def test_an_environment_runs_two_versions_of_a_library_side_by_side() -> None:
     environment = demo.Environment.new("side-by-side")
 
     environment.deploy()
@@ -51,7 +53,7 @@ def test_an_environment_runs_two_versions_of_a_library_side_by_side(conf: Any) -
 
 
 def test_a_deployed_environment_keeps_its_pins_and_a_new_one_takes_the_newest(
-    conf: Any, glare: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+    name: str, publish_package: Publish
 ) -> None:
     app = f"{name}.app"
     publish_package(name, "1.0.0")
@@ -73,9 +75,7 @@ def test_a_deployed_environment_keeps_its_pins_and_a_new_one_takes_the_newest(
     assert table == compacted == {name: ["1.0.0"], app: ["1.0.0"]}
 
 
-def test_compaction_drops_the_pins_that_nothing_used(
-    conf: Any, name: str, publish_package: Publish
-) -> None:
+def test_compaction_drops_the_pins_that_nothing_used(name: str, publish_package: Publish) -> None:
     publish_package(name, "1.0.0")
 
     with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
@@ -86,7 +86,7 @@ def test_compaction_drops_the_pins_that_nothing_used(
         assert loader.export_fixation_table() == {name: ["1.0.0"]}
 
 
-def test_an_imported_fixation_table_takes_the_place_of_the_one_before(conf: Any) -> None:
+def test_an_imported_fixation_table_takes_the_place_of_the_one_before() -> None:
     with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         loader.import_fixation_table({"org.test.a": ["1.0.0"], "org.test.b": ["1.0.0"]})
         loader.import_fixation_table({"org.test.b": ["2.0.0"]})
@@ -94,7 +94,7 @@ def test_an_imported_fixation_table_takes_the_place_of_the_one_before(conf: Any)
         assert loader.export_fixation_table() == {"org.test.b": ["2.0.0"]}
 
 
-def test_a_class_whose_package_is_missing_is_reported_with_the_available_ones(conf: Any) -> None:
+def test_a_class_whose_package_is_missing_is_reported_with_the_available_ones() -> None:
     message = _error({"type": "org.example.wiki.Wiki", "classVersion": "9"})
 
     for word in ("org.example.wiki.Wiki", "9", "org.example.wiki 1.1.0"):
@@ -102,13 +102,12 @@ def test_a_class_whose_package_is_missing_is_reported_with_the_available_ones(co
 
 
 def test_a_missing_requirement_is_reported_with_the_requiring_package(
-    conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
+    glare: Any, name: str, tmp_path: pathlib.Path
 ) -> None:
-    newest = packages.files(packages.manifest("org.example.db", "3.0.0"))
+    newest = packages.content("org.example.db", "3.0.0")
     (required,) = publish.publish(glare, [packages.write(tmp_path / "db", newest)], public=True)
-    content = packages.files(packages.manifest(name, Require={"org.example.db": ">=3"}))
-    subclass = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
-    content["Classes/Thing.yaml"] = subclass.encode()
+    code = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
+    content = packages.content(name, code=code, Require={"org.example.db": ">=3"})
     publish.publish(glare, [packages.write(tmp_path / name, content)], public=True)
     override = {"X-Murano-Override-Checks": "true"}
     glare.delete(f"{publish.ARTIFACTS}/{required['id']}", headers=override)
@@ -119,7 +118,7 @@ def test_a_missing_requirement_is_reported_with_the_requiring_package(
         assert word in message
 
 
-def test_a_missing_package_is_the_engines_own_error(conf: Any) -> None:
+def test_a_missing_package_is_the_engines_own_error() -> None:
     nothing = helpers.parse_version_spec("7")
     with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         with pytest.raises(dsl_exceptions.NoPackageFound, match=r"org\.test\.nothing"):
@@ -128,23 +127,19 @@ def test_a_missing_package_is_the_engines_own_error(conf: Any) -> None:
             loader.load_class_package("org.test.Nothing", nothing)
 
 
-def test_a_static_action_is_answered(conf: Any) -> None:
+def test_a_static_action_is_answered() -> None:
     database = "org.example.db"
 
     assert tasks.call_static(f"{database}.Database", "version", ">=1,<1.3", database) == "1.2.0"
 
 
 @pytest.mark.parametrize("version", [None, "", "=0"])
-def test_a_static_action_without_a_version_runs_in_the_newest(
-    conf: Any, version: str | None
-) -> None:
+def test_a_static_action_without_a_version_runs_in_the_newest(version: str | None) -> None:
     database = "org.example.db"
     assert tasks.call_static(f"{database}.Database", "version", version, database) == "2.0.0"
 
 
-def test_an_object_without_a_version_gets_the_newest(
-    conf: Any, name: str, publish_package: Publish
-) -> None:
+def test_an_object_without_a_version_gets_the_newest(name: str, publish_package: Publish) -> None:
     publish_package(name, "1.0.0")
     publish_package(name, "1.1.0")
 
@@ -157,12 +152,11 @@ def test_an_object_without_a_version_gets_the_newest(
 # python-muranoclient sends the last one.
 @pytest.mark.parametrize("version", [None, "", "=0"])
 def test_a_schema_without_a_version_is_of_the_newest(
-    conf: Any, glare: Any, name: str, tmp_path: pathlib.Path, version: str | None
+    glare: Any, name: str, tmp_path: pathlib.Path, version: str | None
 ) -> None:
     code = "Name: {0}.Thing\nProperties: {{{1}: {{Contract: $}}}}\n"
     for number, added in (("1.9.0", "old"), ("1.10.0", "new")):
-        files = packages.files(packages.manifest(name, number))
-        files["Classes/Thing.yaml"] = code.format(name, added).encode()
+        files = packages.content(name, number, code=code.format(name, added))
         publish.publish(glare, [packages.write(tmp_path / number, files)], public=True)
 
     assert tasks.schemas(f"{name}.Thing", version)[""]["properties"].keys() == {"new"}
@@ -174,8 +168,7 @@ def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path
         "    Usage: Static\n    Scope: Public\n    Body:\n"
         "      - Return: new(sys:Resources).string('text')\n"
     )
-    files = packages.files(packages.manifest(name))
-    files["Classes/Thing.yaml"] = code.format(name=name).encode()
+    files = packages.content(name, code=code.format(name=name))
     packages.write(tmp_path / "package", {**files, "Resources/text": b"one\r\ntwo\n"})
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
@@ -185,9 +178,7 @@ def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path
 @pytest.mark.parametrize(
     ("class_name", "version"), [("org..wiki", None), ("org.example.wiki.Wiki", "newest")]
 )
-def test_an_invalid_request_for_a_schema_is_refused(
-    conf: Any, class_name: str, version: str | None
-) -> None:
+def test_an_invalid_request_for_a_schema_is_refused(class_name: str, version: str | None) -> None:
     with pytest.raises(ValueError, match="is not a valid") as refused:
         tasks.schemas(class_name, version)
 
@@ -205,7 +196,7 @@ def test_an_invalid_request_for_a_schema_is_refused(
     ],
 )
 def test_an_invalid_static_action_is_refused(
-    conf: Any, class_name: str, version: Any, package: str | None
+    class_name: str, version: Any, package: str | None
 ) -> None:
     # murano-api makes it 400.
     with pytest.raises(dsl_exceptions.ContractViolationException, match="is not a valid"):
@@ -213,12 +204,12 @@ def test_an_invalid_static_action_is_refused(
 
 
 @pytest.mark.parametrize("argument", ["", "__name", "1"])
-def test_an_invalid_name_of_an_argument_is_refused(conf: Any, argument: str) -> None:
+def test_an_invalid_name_of_an_argument_is_refused(argument: str) -> None:
     with pytest.raises(dsl_exceptions.ContractViolationException, match="is not a valid name"):
         tasks.call_static("org.example.db.Database", "version", **{argument: 1})
 
 
-def test_a_schema_of_an_unknown_method_is_not_found(conf: Any) -> None:
+def test_a_schema_of_an_unknown_method_is_not_found() -> None:
     # A class of Python reaches murano-api as it is, and becomes 404.
     with pytest.raises(LookupError, match=r"org\.example\.wiki\.Wiki: .*missing") as refused:
         tasks.schemas("org.example.wiki.Wiki", "1", method_names=["", "missing"])
@@ -226,7 +217,7 @@ def test_a_schema_of_an_unknown_method_is_not_found(conf: Any) -> None:
     assert refused.type is LookupError
 
 
-def test_a_schema_is_generated(conf: Any) -> None:
+def test_a_schema_is_generated() -> None:
     schemas = tasks.schemas("org.example.wiki.Wiki", "1")
 
     assert schemas[""]["properties"]["name"]["type"] == "string"
@@ -249,7 +240,7 @@ def extending(name: str, publish_package: Publish, glare: Any, tmp_path: pathlib
         publish_package(name, version)
     for suffix, range_text in (("one", "1"), ("two", "2"), ("any", ">=1")):
         requirer = f"{name}.{suffix}"
-        content = packages.files(packages.manifest(requirer, Require={name: range_text}))
+        content = packages.content(requirer, Require={name: range_text})
         content["Classes/Thing.yaml"] = _EXTENDING.format(base=name, name=requirer).encode()
         publish.publish(glare, [packages.write(tmp_path / requirer, content)], public=True)
     return name
@@ -307,7 +298,7 @@ def test_directories_of_the_host_come_before_glare(
 ) -> None:
     publish_package(name, "1.5.0")
     folder = tmp_path / "folders"
-    packages.write(folder / "thing", packages.files(packages.manifest(name, "1.1.0")))
+    packages.write(folder / "thing", packages.content(name, "1.1.0"))
     packages.write(folder / "broken", {"manifest.yaml": b"FullName: [a"})
     conf.set_override("load_packages_from", [str(folder), str(tmp_path / "missing")], "engine")
 
@@ -326,8 +317,7 @@ def test_the_next_task_sees_the_changes_of_a_directory(
     loaded = []
 
     for version in ("1.0.0", "1.1.0"):
-        content = packages.files(packages.manifest(name, version))
-        packages.write(tmp_path / name / version, content)
+        packages.write(tmp_path / name / version, packages.content(name, version))
         with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
             package = loader.load_package(name, helpers.parse_version_spec("1"))
         loaded.append(str(package.version))
@@ -360,9 +350,8 @@ def locked(
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.0.7", "1", None])
-def test_an_object_gets_the_nearest_locked_release(
-    locked: Any, name: str, version: str | None
-) -> None:
+@pytest.mark.usefixtures("locked")
+def test_an_object_gets_the_nearest_locked_release(name: str, version: str | None) -> None:
     header = {"classVersion": version} if version else {}
 
     result = tasks.run({"type": f"{name}.app.Thing", **header})
@@ -401,9 +390,8 @@ def test_what_is_not_locked_is_not_loaded(
     assert words in str(missing.value)
 
 
-def test_the_next_task_reads_a_changed_lock_file(
-    locked: Any, name: str, tmp_path: pathlib.Path
-) -> None:
+@pytest.mark.usefixtures("locked")
+def test_the_next_task_reads_a_changed_lock_file(name: str, tmp_path: pathlib.Path) -> None:
     assert not tasks.run({"type": f"{name}.app.Thing"})["action"]["isException"]
     text = (tmp_path / "lock").read_text()
     (tmp_path / "lock").write_text(text.replace("version: 1.0.0", "version: 1.1.0"))
@@ -467,13 +455,11 @@ def test_the_operator_chooses_the_loader(conf: Any, chosen: str, ours: bool) -> 
         (semantic_version.Spec("!=1.5"), "!=1.5"),
     ],
 )
-def test_the_engine_reads_a_range_as_the_loader_does(
-    conf: Any, written: object, expected: str
-) -> None:
+def test_the_engine_reads_a_range_as_the_loader_does(written: object, expected: str) -> None:
     assert str(helpers.parse_version_spec(written)) == expected
 
 
-def test_the_engine_reads_a_range_once(conf: Any) -> None:
+def test_the_engine_reads_a_range_once() -> None:
     assert helpers.parse_version_spec(">=1,<2") is helpers.parse_version_spec(">=1,<2")
     for _ in range(2):
         with pytest.raises(ValueError, match="is not a valid range"):
@@ -481,7 +467,7 @@ def test_the_engine_reads_a_range_once(conf: Any) -> None:
 
 
 def test_the_range_of_the_specifications_example_is_read(
-    conf: Any, name: str, publish_package: Publish
+    name: str, publish_package: Publish
 ) -> None:
     publish_package(name, "1.0.0", Require={"org.example.db": ">=1.2,<2.0,!=1.3"})
 
@@ -497,8 +483,7 @@ def publish_class(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
     """Publish a package with the class ``NAME.Thing``, of this code."""
 
     def publish_code(name: str, version: str, code: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, version, **keys))
-        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+        content = packages.content(name, version, code=f"Name: {name}.Thing\n{code}", **keys)
         folder = packages.write(tmp_path / "classes" / name / version, content)
         publish.publish(glare, [folder], public=True)
 
@@ -506,7 +491,7 @@ def publish_class(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
 
 
 def test_a_move_to_a_version_that_does_not_load_changes_nothing(
-    conf: Any, name: str, publish_class: Publish
+    name: str, publish_class: Publish
 ) -> None:
     publish_class(name, "1.0.0", "")
     publish_class(name, "1.1.0", "Properties:\n  new:\n    Contract: $.string().notNull()\n")
@@ -541,11 +526,7 @@ def deploy(name: str, publish_class: Publish) -> Callable[..., Any]:
 
 
 def test_the_order_of_objects_does_not_change_their_versions(
-    conf: Any,
-    name: str,
-    publish_package: Publish,
-    publish_class: Publish,
-    deploy: Callable[..., Any],
+    name: str, publish_package: Publish, publish_class: Publish, deploy: Callable[..., Any]
 ) -> None:
     app = f"{name}.app"
     for version in ("0.2.0", "0.3.0", "0.5.0"):
@@ -563,7 +544,7 @@ def test_the_order_of_objects_does_not_change_their_versions(
 
 
 def test_objects_of_two_builds_share_an_environment(
-    conf: Any, name: str, publish_package: Publish, deploy: Callable[..., Any]
+    name: str, publish_package: Publish, deploy: Callable[..., Any]
 ) -> None:
     headers = [{"type": f"{name}.Thing/{text}@{name}"} for text in ("1.0.0", "1.0.0+b")]
     publish_package(name, "1.0.0")
@@ -615,7 +596,7 @@ def versions(name: str, publish_class: Publish) -> str:
     return f"{name}.Thing"
 
 
-def test_a_whole_number_is_a_range_and_only_nothing_is_the_newest(conf: Any, versions: str) -> None:
+def test_a_whole_number_is_a_range_and_only_nothing_is_the_newest(versions: str) -> None:
     package = versions.removesuffix(".Thing")
     for written, expected in _VERSIONS.items():
         # As JSON in a model, and for a static action.
@@ -625,7 +606,7 @@ def test_a_whole_number_is_a_range_and_only_nothing_is_the_newest(conf: Any, ver
 
 
 def test_a_header_in_a_workflow_is_read_as_one_in_a_model(
-    conf: Any, name: str, versions: str, publish_class: Publish
+    name: str, versions: str, publish_class: Publish
 ) -> None:
     code = "".join(
         f"  make{number}:\n    Usage: Static\n    Scope: Public\n    Body:\n"
@@ -658,7 +639,7 @@ def test_a_header_in_a_workflow_is_read_as_one_in_a_model(
     ],
 )
 def test_a_malformed_header_is_an_error_that_says_what_is_wrong(
-    conf: Any, header: dict[str, Any], message: str
+    header: dict[str, Any], message: str
 ) -> None:
     assert message in _error(header)
 
@@ -672,7 +653,7 @@ def test_a_malformed_header_is_an_error_that_says_what_is_wrong(
     ],
 )
 def test_a_model_without_a_header_is_the_engines_own_error_and_stays_as_it_is(
-    conf: Any, objects: Any, message: str
+    objects: Any, message: str
 ) -> None:
     model = {"SystemData": {}, "project_id": demo.PROJECT, "user_id": "alice"}
 
@@ -696,7 +677,7 @@ _CREATE = """\
 
 
 def test_a_package_sees_itself_and_its_direct_requirements_and_nothing_else(
-    conf: Any, name: str, publish_package: Publish, publish_class: Publish
+    name: str, publish_package: Publish, publish_class: Publish
 ) -> None:
     app, middle, child = f"{name}.app", f"{name}.middle", f"{name}.child"
     prefixes = {"own": app, "direct": middle, "indirect": name}
@@ -721,7 +702,7 @@ def test_a_package_sees_itself_and_its_direct_requirements_and_nothing_else(
 
 
 def test_a_contract_accepts_the_versions_that_the_package_requires(
-    conf: Any, name: str, publish_package: Publish, publish_class: Publish
+    name: str, publish_package: Publish, publish_class: Publish
 ) -> None:
     app = f"{name}.app"
     for version in ("1.0.0", "1.2.0", "1.3.0", "2.0.0"):
@@ -759,7 +740,7 @@ def inherit(
         required = {b: ({d: b_requires}, [d]), c: ({d: c_requires}, [d]), a: ({b: 1, c: 1}, [b, c])}
         folders = []
         for package, (requirements, parents) in required.items():
-            content = packages.files(packages.manifest(package, Require=requirements))
+            content = packages.content(package, Require=requirements)
             folders.append(
                 packages.write(tmp_path / package, {**content, **_class(package, *parents)})
             )
@@ -785,7 +766,6 @@ def _ancestors(cls: Any, name: str) -> list[str]:
     ],
 )
 def test_a_class_inherits_one_version_that_satisfies_all_its_parents(
-    conf: Any,
     name: str,
     inherit: Callable[[str, str], Any],
     b_requires: str,
@@ -796,7 +776,7 @@ def test_a_class_inherits_one_version_that_satisfies_all_its_parents(
 
 
 def test_of_several_inherited_versions_only_an_ambiguous_member_is_an_error(
-    conf: Any, name: str, inherit: Callable[[str, str], Any]
+    name: str, inherit: Callable[[str, str], Any]
 ) -> None:
     cls = inherit("1.2.0", "1.3.0")
 
@@ -809,7 +789,7 @@ def test_of_several_inherited_versions_only_an_ambiguous_member_is_an_error(
 
 
 def test_a_task_reads_no_range_that_another_has_read(
-    conf: Any, name: str, publish_package: Publish, monkeypatch: pytest.MonkeyPatch
+    name: str, publish_package: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish_package(name, "1.2.0", Require={"org.example.db": ">=1,<3"})
     spec = helpers.parse_version_spec("1")
@@ -850,7 +830,7 @@ def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
     assert credentials.task_session(tasks.session()).timeout == sessions.DEFAULT_TIMEOUT
 
 
-def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:
+def test_without_keystone_the_token_goes_to_glare_as_it_is() -> None:
     auth = credentials.task_session(tasks.session()).auth
 
     assert isinstance(auth, token_endpoint.Token)

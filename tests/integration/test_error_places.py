@@ -2,6 +2,7 @@
 
 """Errors in packages: the real engine's reports name the package, its version, file and line."""
 
+import functools
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -11,23 +12,15 @@ import pytest
 from murano.dsl import dsl_exception, helpers
 from murano.engine import package_loader as murano_package_loader
 
-from tests import packages
 from tests.integration import tasks
 
 Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(conf: Any, name: str, tmp_path: pathlib.Path) -> Write:
-    """Write a package with the class ``NAME.Thing``, of this code, where the engine finds it."""
-    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
-
-    def write_package(code: str, **keys: Any) -> None:
-        content = packages.files(packages.manifest(name, "1.2.0", **keys))
-        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
-        packages.write(tmp_path / name, content)
-
-    return write_package
+def write(write_class: Write, name: str) -> Write:
+    """Write a package of the test's own name, of which the code is given."""
+    return functools.partial(write_class, name, version="1.2.0")
 
 
 @pytest.fixture
@@ -134,7 +127,7 @@ def test_a_file_that_becomes_invalid_is_named(
 ) -> None:
     write("")
     package = loader.load_package(name, helpers.parse_version_spec("1"))
-    file = tmp_path / name / "Classes" / "Thing.yaml"
+    file = tmp_path / name / "1.2.0" / "Classes" / "Thing.yaml"
     file.unlink() if content is None else file.write_bytes(content)
     messages = []
 

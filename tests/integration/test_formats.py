@@ -59,7 +59,7 @@ def _package(written: str) -> dict[str, bytes]:
         refused = {"Do": [{name: REFUSED}]}
         body.append({"Try": [{name: expression}], "Catch": [refused]})
     method = {"Usage": "Static", "Scope": "Public", "Body": [*body, {"Return": names}]}
-    content = packages.files(packages.manifest(NAME, Format=written))
+    content = packages.content(NAME, Format=written)
     thing = {"Name": f"{NAME}.Thing", "Methods": {"values": method}}
     return {**content, "Classes/Thing.yaml": yaml.safe_dump(thing).encode()}
 
@@ -82,7 +82,7 @@ def test_a_class_keeps_the_yaql_of_its_own_package(folder: pathlib.Path) -> None
         ("org.test.old", OLD, {"Format": "1.0"}),
         ("org.test.new", NEW, {"Format": "1.4", "Require": {"org.test.old": "1"}}),
     ):
-        content = packages.files(packages.manifest(name, **keys))
+        content = packages.content(name, **keys)
         packages.write(folder / name, {**content, "Classes/Thing.yaml": text})
 
     assert tasks.call_static("org.test.new.Thing", "value") == ["ABC", False]

@@ -10,7 +10,6 @@ import copy
 import logging
 import pathlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,12 +27,6 @@ HOST = f"{LANGUAGE}.contracts.Host"
 VIRTUAL_HOST = f"{LANGUAGE}.contracts.VirtualHost"
 
 FORMS = pathlib.Path(__file__).parents[2] / "doc" / "source" / "reference" / "forms.rst"
-
-
-@pytest.fixture(scope="module")
-def engine(language: None) -> Iterator[murano_pl.Engine]:
-    with murano_pl.running() as running:
-        yield running
 
 
 # Contracts
@@ -410,9 +403,8 @@ DESIGNER_ENTRIES = {
 }
 
 
-def test_an_object_is_referred_to_by_its_id_and_owned_where_it_is_defined(
-    language: None, conf: Any
-) -> None:
+@pytest.mark.usefixtures("conf", "language")
+def test_an_object_is_referred_to_by_its_id_and_owned_where_it_is_defined() -> None:
     application = f"{OBJECTS}.Application"
     child = {**_header(application, "child"), "reference": "second"}
     first = {**_header(application, "first"), "reference": "second", "text": "second"}

@@ -8,7 +8,7 @@ If a test fails here, Murano may have been corrected: then remove the row and th
 import io
 import pathlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,12 +80,6 @@ def test_each_row_of_the_documentation_is_shown() -> None:
 
     found = {" ".join(row.split()) for row in rows} - {"Construct", "Subject"}
     assert found == _shown | NOT_SHOWN
-
-
-@pytest.fixture(scope="module")
-def engine(language: None) -> Iterator[murano_pl.Engine]:
-    with murano_pl.running() as running:
-        yield running
 
 
 def _take(engine: murano_pl.Engine, contract: str, *values: Any) -> list[Any]:
@@ -178,8 +172,7 @@ def test_a_configuration_file_needs_the_version_in_its_name(
 def test_a_private_package_gets_no_value_and_no_secret_of_the_operator(
     tenant: Any, name: str, conf: Any, tmp_path: pathlib.Path
 ) -> None:
-    content = packages.files(packages.manifest(name))
-    content["Classes/Thing.yaml"] = _PRIVATE.format(name).encode()
+    content = packages.content(name, code=_PRIVATE.format(name))
     publish.publish(tenant, [packages.write(tmp_path / name, content)], public=False)
     (tmp_path / f"{name}.Thing-1.yaml").write_text("configured: by the operator\n")
     conf.set_override("class_configs", str(tmp_path), "engine")
@@ -302,9 +295,7 @@ def test_a_partial_version_counts_as_a_whole_and_a_loaded_version_comes_first(
 
 
 def _package(name: str, code: str, **keys: Any) -> io.BytesIO:
-    content = packages.files(packages.manifest(name, **keys))
-    content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
-    return io.BytesIO(packages.zipped(content))
+    return io.BytesIO(packages.package(name, code=f"Name: {name}.Thing\n{code}", **keys))
 
 
 @shows("Changed behaviour", "``Extends``")
@@ -325,7 +316,7 @@ def test_the_version_of_an_object_is_in_its_type(
     conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
 ) -> None:
     for version in ("1.0.0", "2.0.0"):
-        content = packages.files(packages.manifest(name, version))
+        content = packages.content(name, version)
         method = "Methods: {run: {Scope: Public, Body: [Return: done]}}\n"
         content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{method}".encode()
         publish.publish(glare, [packages.write(tmp_path / version, content)], public=True)
@@ -377,7 +368,7 @@ def test_a_function_describes_the_packages_of_a_type(site: Site, name: str) -> N
     point = {manifest.PLUGIN_NAMESPACE: {"Test.Made/1.0": "no.such:Class"}}
     site.install("made", "1.0", point, {})
     keys = {"Format": "Test.Made/1.0", "Classes": None, "Name": "By hand"}
-    files = packages.files(packages.manifest(name, **keys)) | {"supplier_logo.png": b"GIF89a"}
+    files = packages.content(name, more={"supplier_logo.png": b"GIF89a"}, **keys)
 
     def read(describe: package_types.Describe) -> Contents:
         with Archive.open(io.BytesIO(packages.zipped(files))) as archive:

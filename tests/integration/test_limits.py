@@ -65,7 +65,7 @@ def run(conf: Any, name: str, tmp_path: pathlib.Path) -> Run:
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
     def run_statements(*statements: str, **resources: bytes) -> Any:
-        content = packages.files(packages.manifest(name, "1.2.0"))
+        content = packages.content(name, "1.2.0")
         body = "\n".join(f"      - {statement}" for statement in statements)
         content["Classes/Thing.yaml"] = _CLASS.format(name=name, body=body).encode()
         content |= {f"Resources/{key}.txt": value for key, value in resources.items()}
@@ -442,9 +442,7 @@ Methods:
 
 def test_models_are_bounded(conf: Any, name: str, tmp_path: pathlib.Path) -> None:
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
-    content = packages.files(packages.manifest(name))
-    content["Classes/Thing.yaml"] = _KEEPER.format(name=name).encode()
-    packages.write(tmp_path / name, content)
+    packages.write(tmp_path / name, packages.content(name, code=_KEEPER.format(name=name)))
 
     def keep(count: int) -> Any:
         header = {"type": f"{name}.Thing"}

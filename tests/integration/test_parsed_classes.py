@@ -3,6 +3,7 @@
 """Parsed class files in memory: the real engine parses each once, and no task changes another's."""
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from glare_murano.package import Version
 from loader.engine import parsed_classes
 from loader.engine.error_places import ClassFile
 from loader.engine.parsed_classes import ParsedClasses
-from tests import packages
 from tests.integration import tasks
 
 FILE = ClassFile("org.test.app 1.0.0: Classes/App.yaml")
@@ -157,13 +157,10 @@ def test_a_class_above_the_limit_is_not_kept() -> None:
 
 
 @pytest.fixture
-def app(conf: Any, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def app(write_class: Callable[..., None], name: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A class of a package where the engine finds it; no class is kept before."""
-    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
     monkeypatch.setattr(parsed_classes, "kept", ParsedClasses())
-    content = packages.files(packages.manifest(name, "1.2.0"))
-    content["Classes/Thing.yaml"] = f"""\
-Name: {name}.Thing
+    code = """\
 Properties:
   size:
     Contract: $.int().notNull()
@@ -177,8 +174,8 @@ Methods:
         Then:
           Throw: TooLarge
       - Return: $.size
-""".encode()
-    packages.write(tmp_path / name, content)
+"""
+    write_class(name, code, "1.2.0")
     return f"{name}.Thing"
 
 
@@ -206,7 +203,9 @@ def test_an_error_in_a_kept_class_names_its_place(app: str) -> None:
 def test_a_faulty_class_fails_in_each_task_alike(
     app: str, name: str, tmp_path: pathlib.Path
 ) -> None:
-    (tmp_path / name / "Classes" / "Thing.yaml").write_text(f"Name: {name}.Thing\nUsage: Clas\n")
+    (tmp_path / name / "1.2.0" / "Classes" / "Thing.yaml").write_text(
+        f"Name: {name}.Thing\nUsage: Clas\n"
+    )
 
     messages = {_grow(app, 1)["message"] for _ in range(2)}
 
@@ -218,7 +217,7 @@ def test_a_changed_file_of_a_directory_is_used_by_the_next_task(
     app: str, name: str, tmp_path: pathlib.Path
 ) -> None:
     assert _grow(app, 1) == 2
-    file = tmp_path / name / "Classes" / "Thing.yaml"
+    file = tmp_path / name / "1.2.0" / "Classes" / "Thing.yaml"
     file.write_text(file.read_text().replace("$.size + 1", "$.size + 2"))
 
     assert _grow(app, 1) == 3

@@ -7,8 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from murano.common import engine as murano_engine
 from murano.dsl import dsl_exception, exceptions, executor, helpers
 from murano.engine import package_loader as murano_package_loader
@@ -184,9 +182,7 @@ def test_a_package_type_written_for_the_interface_deploys(
 ) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
-    content = packages.files(
-        packages.manifest("org.test.Plain", Format="Test.Plain/1.0", Classes=None)
-    )
+    content = packages.content("org.test.Plain", Format="Test.Plain/1.0", Classes=None)
     packages.write(folder / "plain", {**content, "Resources/answer": b"42"})
 
     (application,) = _deploy("org.test.Plain")
@@ -219,7 +215,7 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
     for name, range_text in (("org.test.user", "1.4"), ("org.test.old", ">=2")):
-        content = packages.files(packages.manifest(name, Require={"test-adder": range_text}))
+        content = packages.content(name, Require={"test-adder": range_text})
         content["Classes/Thing.yaml"] = USER.format(name=name).encode()
         packages.write(folder / name, content)
 
@@ -231,23 +227,22 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
         tasks.call_static("org.test.old.Thing", "sum")
 
 
-def test_no_package_is_taken_for_an_extension(
-    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
-) -> None:
+@pytest.mark.usefixtures("extensions")
+def test_no_package_is_taken_for_an_extension(site: Site, folder: pathlib.Path) -> None:
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("org.test.ext", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
     # A package that has the name of the plug-in, in another version.
-    content = packages.files(packages.manifest("org.test.ext", "2.0.0"))
+    content = packages.content("org.test.ext", "2.0.0")
     packages.write(folder / "name", content)
     # One that defines its class, and has another class as well.
     files = {"org.test.ext.Adder": "Adder.yaml", "org.test.trap.Thing": "Thing.yaml"}
-    content = packages.files(packages.manifest("org.test.trap", Classes=files))
+    content = packages.content("org.test.trap", Classes=files)
     content["Classes/Adder.yaml"] = b"Name: org.test.ext.Adder\n"
     content["Classes/Thing.yaml"] = USER.format(name="org.test.trap").encode()
     packages.write(folder / "class", content)
     # A package that requires the one or the other.
     for name, required in (("user", {"org.test.ext": ">=2"}), ("other", {"org.test.trap": "1"})):
-        content = packages.files(packages.manifest(f"org.test.{name}", Require=required))
+        content = packages.content(f"org.test.{name}", Require=required)
         content["Classes/Thing.yaml"] = USER.format(name=f"org.test.{name}").encode()
         packages.write(folder / name, content)
 
@@ -275,8 +270,7 @@ def test_static_methods_in_python_are_static_methods_of_the_class(
 ) -> None:
     point = {"org.test.ext.Tools": "tools_plugin:Tools"}
     site.install("test-tools", "1.0", {NAMESPACE: point}, {"tools_plugin": STATIC_METHODS})
-    content = packages.files(packages.manifest("org.test.static", Require={"test-tools": "1"}))
-    content["Classes/Thing.yaml"] = STATIC_USER.encode()
+    content = packages.content("org.test.static", code=STATIC_USER, Require={"test-tools": "1"})
     packages.write(folder / "static", content)
 
     found = tasks.call_static("org.test.static.Thing", "all")
@@ -284,18 +278,12 @@ def test_static_methods_in_python_are_static_methods_of_the_class(
     assert found == [42, 42, "Tools", "a!", "b!"]
 
 
+@pytest.mark.usefixtures("conf")
 def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
-    site: Site,
-    conf: Any,
-    glare_url: str,
-    tmp_path: pathlib.Path,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, glare_url: str, tmp_path: pathlib.Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    member = publish.client(ksa_session.Session(auth=auth), glare_url)
-    content = packages.files(packages.manifest(name, Require={"test-adder": "1.4"}))
-    content["Classes/Thing.yaml"] = USER.format(name=name).encode()
+    member = publish.client_of(glare_url, demo.USER_TOKEN)
+    content = packages.content(name, code=USER.format(name=name), Require={"test-adder": "1.4"})
     publish.publish(member, [packages.write(tmp_path / "package", content)], public=False)
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
 
@@ -317,7 +305,7 @@ def test_an_extension_reaches_only_its_requirements(
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": code})
     for name in ("base", "other"):
-        packages.write(folder / name, packages.files(packages.manifest(f"org.test.{name}")))
+        packages.write(folder / name, packages.content(f"org.test.{name}"))
     session = tasks.session()
 
     with murano_package_loader.CombinedPackageLoader(session) as loader:

@@ -288,12 +288,6 @@ class Input:
             return None, error
 
 
-@pytest.fixture(scope="module")
-def engine(language: None) -> Iterator[murano_pl.Engine]:
-    with murano_pl.running() as running:
-        yield running
-
-
 # Only one function for each example: the engine is the same for all of them.
 _settings = hypothesis.settings(
     max_examples=effort.CONTRACTS,

@@ -108,8 +108,7 @@ def notifications(conf: Any) -> Iterator[list[Any]]:
 @pytest.fixture
 def package(tenant: Any, name: str, tmp_path: pathlib.Path) -> str:
     """The name of a private package of a tenant."""
-    content = packages.files(packages.manifest(name))
-    content["Classes/Thing.yaml"] = _CLASS.format(name, OTHER).encode()
+    content = packages.content(name, code=_CLASS.format(name, OTHER))
     publish.publish(tenant, [packages.write(tmp_path / name, content)], public=False)
     return name
 

@@ -155,12 +155,9 @@ def test_a_package_does_not_control_the_terminal(
     assert unknown.stderr.replace("\n", "").isprintable()
 
 
+@pytest.mark.usefixtures("engine_conf")
 def test_failed_tests_are_named_with_their_places(
-    engine_conf: Any,
-    glare_url: str,
-    name: str,
-    write: Callable[..., pathlib.Path],
-    tmp_path: pathlib.Path,
+    glare_url: str, name: str, write: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     folder = write("", "1.2.0", _FIXTURE.format(name, "Thing") + _FAILING)
     file, test = f"{name} 1.2.0: Classes/Thing.yaml", f"{name}.Thing"

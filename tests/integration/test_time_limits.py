@@ -188,15 +188,21 @@ def _fails_beside_an_honest_one(api: services.MuranoApi, model: Any) -> Any:
     return result
 
 
+def _is_interrupted(api: services.MuranoApi, model: Any, name: str, reason: str = "") -> Any:
+    """Check the place and the reason of the error of a deployment, and return the result."""
+    result = _fails_beside_an_honest_one(api, model)
+    message = result["action"]["result"]["message"]
+    assert _is_place(message, name), message
+    assert reason in message
+    return result
+
+
 @pytest.mark.parametrize("name", sorted(_BODIES.keys() - {"Temporary"}))
 def test_a_package_that_holds_the_process_is_interrupted(
     api: services.MuranoApi, name: str
 ) -> None:
-    result = _fails_beside_an_honest_one(api, _environment(name))
+    result = _is_interrupted(api, _environment(name), name, BLOCKING)
 
-    message = result["action"]["result"]["message"]
-    assert _is_place(message, name), message
-    assert BLOCKING in message
     # The model is saved as after any error.
     app = result["model"]["Objects"]["applications"][0]
     assert app.get("stage") == ("begun" if name == "Finally" else None)
@@ -207,11 +213,8 @@ def test_a_package_that_holds_the_process_is_interrupted(
 def test_a_package_that_waits_without_an_end_is_interrupted(
     api: services.MuranoApi, name: str
 ) -> None:
-    result = _fails_beside_an_honest_one(api, _environment(name))
+    result = _is_interrupted(api, _environment(name), name, TIME)
 
-    message = result["action"]["result"]["message"]
-    assert _is_place(message, name), message
-    assert TIME in message
     app = result["model"]["Objects"]["applications"][0]
     assert app.get("stage") == ("begun" if name == "Sleep" else None)
 
@@ -221,11 +224,8 @@ def test_a_package_that_computes_while_a_model_is_loaded_is_interrupted(
     api: services.MuranoApi, name: str
 ) -> None:
     model = _environment(name)
-    result = _fails_beside_an_honest_one(api, model)
+    result = _is_interrupted(api, model, name, BLOCKING)
 
-    message = result["action"]["result"]["message"]
-    assert _is_place(message, name), message
-    assert BLOCKING in message
     assert result["model"]["Objects"]["applications"] == model["Objects"]["applications"]
 
 
@@ -236,11 +236,8 @@ def test_an_object_that_computes_in_its_destruction_is_interrupted(
     copied = _environment("Honest", "Destroyed")["Objects"]["applications"]
     model["ObjectsCopy"] = {**model["Objects"], "applications": copied}
     before = model["Objects"]["applications"]
-    result = _fails_beside_an_honest_one(api, model)
+    result = _is_interrupted(api, model, "Destroyed", BLOCKING)
 
-    message = result["action"]["result"]["message"]
-    assert _is_place(message, "Destroyed"), message
-    assert BLOCKING in message
     assert result["model"]["Objects"]["applications"] == before
     assert result["model"]["ObjectsCopy"]["applications"] == copied
 
@@ -248,10 +245,8 @@ def test_an_object_that_computes_in_its_destruction_is_interrupted(
 def test_a_model_is_saved_although_an_unused_object_computes_in_its_destruction(
     api: services.MuranoApi,
 ) -> None:
-    result = _fails_beside_an_honest_one(api, _environment("Temporary", "Honest"))
+    result = _is_interrupted(api, _environment("Temporary", "Honest"), "Destroyed")
 
-    message = result["action"]["result"]["message"]
-    assert _is_place(message, "Destroyed"), message
     applications = result["model"]["Objects"]["applications"]
     assert [app.get("stage") for app in applications] == [None, "done"]
 

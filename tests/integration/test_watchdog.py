@@ -324,9 +324,8 @@ def _nested(depth: int) -> list[Any]:
     ],
     ids=["value", "depth"],
 )
-def test_what_cannot_be_saved_is_an_error_instead_of_an_empty_model(
-    engine_conf: Any, root: Any, reason: str
-) -> None:
+@pytest.mark.usefixtures("engine_conf")
+def test_what_cannot_be_saved_is_an_error_instead_of_an_empty_model(root: Any, reason: str) -> None:
     dsl_executor = executor.MuranoDslExecutor(None, engine.ContextManager())
 
     with pytest.raises(

@@ -27,7 +27,7 @@ class Stored:
     @classmethod
     def named(cls, name: str, resources: int = 0) -> Self:
         """Return a package with one class and a number of other files."""
-        files = packages.files(packages.manifest(name))
+        files = packages.content(name)
         files.update({f"Resources/{number}": b"%d" % number * 100 for number in range(resources)})
         return cls(files)
 

@@ -7,12 +7,11 @@ import io
 import json
 import logging
 import os
-import pathlib
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,15 +43,7 @@ def describe(manifest, archive):
     return Description({{manifest.fqn: []}}, {{}})
 """
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Check that no temporary file is left."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
-    yield
-    assert list(path.iterdir()) == []
+pytestmark = pytest.mark.usefixtures("temporary")
 
 
 def _read(
@@ -125,8 +116,7 @@ def test_the_limits_of_archives_are_those_of_the_operator() -> None:
 
 
 def test_the_check_of_forms_is_that_of_the_operator() -> None:
-    files = packages.files(packages.manifest(NAME))
-    data = packages.zipped({**files, "UI/ui.yaml": packages.FORM + b"Parameters: x\n"})
+    data = packages.package(NAME, more={"UI/ui.yaml": packages.FORM + b"Parameters: x\n"})
 
     with pytest.raises(InvalidPackage, match="form-section"):
         _read(data, check_forms="enforce")
@@ -141,8 +131,7 @@ def test_only_some_problems_and_warnings_are_reported() -> None:
 
     fields = "".join(f"    - {{name: a{n}, type: b}}\n" for n in range(1200))
     form = f"{packages.FORM.decode().replace('Forms: []', 'Forms:')}- p:\n    fields:\n{fields}"
-    files = packages.files(packages.manifest(NAME))
-    found = _read(packages.zipped({**files, "UI/ui.yaml": form.encode()}))
+    found = _read(packages.package(NAME, more={"UI/ui.yaml": form.encode()}))
     assert len(found.warnings) == MAX_REPORTED
 
 

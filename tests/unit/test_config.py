@@ -229,7 +229,7 @@ def test_options_reach_the_catalogues_and_the_fetcher(
 def test_an_operator_raises_the_limits_of_packages(
     server: Faulty, configured: Configured, tmp_path: pathlib.Path, catalog: str
 ) -> None:
-    content = packages.files(packages.manifest("org.faulty"))
+    content = packages.content("org.faulty")
     server.archive = packages.zipped({**content, **{f"Resources/{n}": b"" for n in range(10_000)}})
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "large.zip").write_bytes(server.archive)

@@ -205,7 +205,7 @@ def test_archives_missing_in_a_batch_are_fetched_one_by_one(tmp_path: pathlib.Pa
 
 def test_large_archives_are_in_no_batch(tmp_path: pathlib.Path) -> None:
     archives = _archives(3)
-    content = packages.files(packages.manifest("org.large"))
+    content = packages.content("org.large")
     archives["org.large"] = packages.zipped({**content, "data": random.Random(1).randbytes(2**19)})
     catalog = _Batcher(archives)
     with loader.Cache(tmp_path) as cache:

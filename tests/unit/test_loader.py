@@ -135,10 +135,9 @@ def test_load_all_follows_a_requirement_on_another_version_of_the_same_package(
     tmp_path: pathlib.Path,
 ) -> None:
     for version, required in {"1.0.0": "*", "2.0.0": "1"}.items():
-        content = packages.files(packages.manifest("org.db", version, Require={"org.db": required}))
+        content = packages.content("org.db", version, Require={"org.db": required})
         packages.write(tmp_path / "packages" / version, content)
-    content = packages.files(packages.manifest("io.murano", "0.1.0"))
-    packages.write(tmp_path / "packages" / "core", content)
+    packages.write(tmp_path / "packages" / "core", packages.content("io.murano", "0.1.0"))
     directory = loader.DirectoryCatalog(tmp_path / "packages")
 
     with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
@@ -154,7 +153,7 @@ def test_load_all_reports_every_missing_package(tmp_path: pathlib.Path) -> None:
         "org.db": {"io.murano": "0"},
     }
     for fqn, required in some.items():
-        content = packages.files(packages.manifest(fqn, Require={"io.murano": "*", **required}))
+        content = packages.content(fqn, Require={"io.murano": "*", **required})
         packages.write(tmp_path / fqn, content)
     directory = loader.DirectoryCatalog(tmp_path)
 
@@ -416,7 +415,7 @@ def test_an_empty_range_means_0_but_in_the_header_of_an_object(
     for version in ("0.9.0", "1.0.0"):
         (folder / f"{version}.zip").write_bytes(packages.package("org.db", version))
     (folder / "core.zip").write_bytes(packages.package("io.murano", "0.1.0"))
-    app = packages.files(packages.manifest("org.app"))
+    app = packages.content("org.app")
     app["manifest.yaml"] += b"Require: {org.db: %s}\n" % (b"''" if empty == "" else b"")
     (folder / "app.zip").write_bytes(packages.zipped(app))
     catalog = loader.DirectoryCatalog(folder)

@@ -484,8 +484,7 @@ def test_a_missing_pinned_version_is_reported_with_its_chain(
 ) -> None:
     place("own", "org.db", "1.1.0")
     place("own", "org.wiki", org__db="1")
-    pins = loader.Pins()
-    pins.load({"org.db": ["1.0.0"]})
+    pins = loader.Pins({"org.db": ["1.0.0"]})
     package_loader = make_loader("own", pins=pins)
     wiki = package_loader.load("org.wiki", VersionSpec.of("1"))
 
@@ -505,8 +504,7 @@ def test_the_reason_for_a_version_is_logged(
         place("own", "org.db", version)
         place("own", "org.log", version)
     place("own", "org.wiki", org__db="1", org__log="1")
-    pins = loader.Pins()
-    pins.load({"org.log": ["1.0.0"]})
+    pins = loader.Pins({"org.log": ["1.0.0"]})
     package_loader = make_loader("own", pins=pins)
 
     wiki = package_loader.load("org.wiki", VersionSpec.of("*"))
@@ -525,8 +523,7 @@ def test_a_missing_pinned_version_is_reported(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.1.0")
-    pins = loader.Pins()
-    pins.load({"org.db": ["1.0.0"]})
+    pins = loader.Pins({"org.db": ["1.0.0"]})
 
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0, .*1\.1\.0\); .* the pin"):
         make_loader("own", pins=pins).load("org.db", VersionSpec.of("1"))
@@ -537,8 +534,7 @@ def test_pins_and_versions_precede_the_order_of_catalogues_for_a_class(
 ) -> None:
     place("own", "org.db", "1.9.0")
     place("public", "org.db", "1.2.3")
-    pins = loader.Pins()
-    pins.load({"org.db": ["1.2.3"]})
+    pins = loader.Pins({"org.db": ["1.2.3"]})
 
     def load(text: str, pins: loader.Pins | None = None) -> str:
         package_loader = make_loader("own", "public", pins=pins)

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+import sqlalchemy
 from sqlalchemy.engine import make_url
 
 from tests import prerequisites, processes
@@ -204,6 +205,14 @@ class Glance:
     def staging(self) -> pathlib.Path:
         """The directory of staged archives."""
         return self.folder / "staging"
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[sqlalchemy.engine.Connection]:
+        """Begin a transaction in the database, and commit it at the end."""
+        engine = sqlalchemy.create_engine(self.database)
+        with engine.begin() as connection:
+            yield connection
+        engine.dispose()
 
     def log(self) -> str:
         """Return what all processes have logged."""

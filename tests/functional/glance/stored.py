@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import hashlib
 import io
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ import sqlalchemy
 from glare_murano import images
 from glare_murano.package import Archive, Contents, read_contents
 from glare_murano.stored_contents import StoredContents
+from tests import packages
+from tests.functional.glance import service
 from tests.functional.glance.service import Glance
 
 PUBLISHED_AT = "2026-01-01T00:00:00Z"
@@ -62,10 +65,18 @@ def package(archive: bytes, owner: str, visibility: str = "private", **others: A
         return Package(read_contents(opened), owner, visibility, archive, **others)
 
 
-def store(glance: Glance, packages: Iterable[Package]) -> None:
+@contextlib.contextmanager
+def running(folder: pathlib.Path, *arguments: Any, **options: Any) -> Iterator[Glance]:
+    """Run a Glance with a public core library; arguments as for :func:`service.running`."""
+    with service.running(folder, *arguments, **options) as glance:
+        store(glance, [package(packages.package("io.murano", "0.0.0"), "core", "public")])
+        yield glance
+
+
+def store(glance: Glance, written: Iterable[Package]) -> None:
     """Write packages into an idle Glance."""
     rows: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for each in packages:
+    for each in written:
         for table, found in _rows(glance, each).items():
             rows[table] += found
         (glance.folder / "images" / each.id).write_bytes(each.archive)
@@ -81,54 +92,46 @@ def write_property(glance: Glance, image_id: str, name: str, value: str) -> None
 @contextlib.contextmanager
 def deleted_before_claim(glance: Glance, image_id: str) -> Iterator[None]:
     """Let SQLite delete a draft before a request claims it, as another request can at that time."""
-    engine = sqlalchemy.create_engine(glance.database)
     deleted = (
         f"DELETE FROM image_properties WHERE image_id = '{image_id}';"
         f"DELETE FROM images WHERE id = '{image_id}';"
     )
     claim = f"NEW.image_id = '{image_id}' AND NEW.name = 'os_glance_murano_claim'"
     trigger = f"BEFORE INSERT ON image_properties WHEN {claim} BEGIN {deleted} END"
-    with engine.begin() as connection:
+    with glance.connection() as connection:
         connection.exec_driver_sql(f"CREATE TRIGGER deletion {trigger}")
     yield
-    with engine.begin() as connection:
+    with glance.connection() as connection:
         connection.exec_driver_sql("DROP TRIGGER deletion")
-    engine.dispose()
 
 
 def count_rows(glance: Glance, image_id: str) -> dict[str, int]:
     """Return how many rows each table has of an image, without those tables that have none."""
-    engine = sqlalchemy.create_engine(glance.database)
     counts = {}
-    with engine.connect() as connection:
+    with glance.connection() as connection:
         for name, column in _TABLES.items():
             table = sqlalchemy.table(name, sqlalchemy.column(column))
             count = sqlalchemy.select(sqlalchemy.func.count()).select_from(table)
             counts[name] = connection.execute(count.where(table.c[column] == image_id)).scalar_one()
-    engine.dispose()
     return {name: count for name, count in counts.items() if count}
 
 
 def activate(glance: Glance, image_id: str, size: int) -> None:
     """Make an image active in an idle Glance, as if its data had been stored."""
-    engine = sqlalchemy.create_engine(glance.database)
     table = sqlalchemy.table("images", *map(sqlalchemy.column, ("id", "status", "size")))
-    with engine.begin() as connection:
+    with glance.connection() as connection:
         statement = sqlalchemy.update(table).where(table.c.id == image_id)
         connection.execute(statement.values(status="active", size=size))
-    engine.dispose()
 
 
 def _insert(glance: Glance, rows: Mapping[str, list[dict[str, Any]]]) -> None:
     """Insert rows into tables, by the names of the tables."""
-    engine = sqlalchemy.create_engine(glance.database)
     metadata = sqlalchemy.MetaData()
-    with engine.begin() as connection:
+    with glance.connection() as connection:
         metadata.reflect(connection, only=list(rows))
         for table, found in rows.items():
             if found:
                 connection.execute(metadata.tables[table].insert(), found)
-    engine.dispose()
 
 
 def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:

@@ -24,9 +24,7 @@ def _with_cache(etc: pathlib.Path) -> None:
 def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
     folder = tmp_path_factory.mktemp("cached")
     options = f"image_cache_dir = {folder}/cache"
-    with service.running(folder, options=options, change=_with_cache) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(folder, options=options, change=_with_cache) as running:
         yield running
 
 
@@ -73,9 +71,7 @@ def test_a_draft_is_not_kept_in_the_cache(
     assert cached.read_bytes() == second
 
 
-def test_packages_are_checked_as_without_a_cache(
-    glance: service.Glance, images: ImageClient, package_name: str
-) -> None:
+def test_packages_are_checked_as_without_a_cache(glance: service.Glance, package_name: str) -> None:
     rows = [
         stored.package(packages.package(name, Require={"io.murano": "*", **require}), "cachers")
         for name, require in (

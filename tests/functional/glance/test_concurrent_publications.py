@@ -18,6 +18,7 @@ from glare_murano import images as form
 from glare_murano import wire
 from tests import packages
 from tests.functional import databases
+from tests.functional.client import refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
@@ -32,13 +33,11 @@ def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[service.Glance]:
     """Two processes over one database, with the index for large clouds."""
-    with service.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
+    with stored.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
         engine = sqlalchemy.create_engine(running.database, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql((service.ETC / "glance-indexes.sql").read_text())
         engine.dispose()
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
         yield running
 
 
@@ -97,16 +96,14 @@ def test_a_yank_reads_the_package_again_after_its_lock(site: service.Glance, fqn
     image_id = _stored(site, fqn, "yankers")
     (client,) = _clients(site, "yankers", "member,reader", 1)
     renaming = sqlalchemy.text("UPDATE images SET name = 'renamed' WHERE id = :id")
-    engine = sqlalchemy.create_engine(site.database)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        with engine.begin() as connection:
+        with site.connection() as connection:
             connection.execute(renaming, {"id": image_id})
             yank = pool.submit(client.yank, image_id, "loses data")
             # The yank has read the package, and waits for the lock.
             assert not concurrent.futures.wait([yank], timeout=2).done
         refused = yank.result()
-    engine.dispose()
 
     assert refused.status_code == 409
     assert "its name or its project has changed" in refused.text
@@ -116,15 +113,13 @@ def test_a_yank_reads_the_package_again_after_its_lock(site: service.Glance, fqn
 def test_a_publication_does_not_wait_for_ever(site: service.Glance, fqn: str) -> None:
     image_id = _stored(site, fqn, "patient")
     (client,) = _clients(site, "patient", "member,reader", 1)
-    engine = sqlalchemy.create_engine(site.database)
 
-    with engine.begin() as connection:
+    with site.connection() as connection:
         lock = sqlalchemy.text("SELECT id FROM images WHERE id = :id FOR UPDATE")
         connection.execute(lock, {"id": image_id})
         start = time.monotonic()
         refused = client.publications(image_id, visibility="private")
         seconds = time.monotonic() - start
-    engine.dispose()
 
     assert refused.status_code == 409
     assert "other requests are changing these packages; try again" in refused.text
@@ -143,16 +138,14 @@ def test_a_draft_is_deleted_although_its_import_ends_meanwhile(
     stored.store(site, [draft])
     (client,) = _clients(site, "importers", "member,reader", 1)
     unlocking = sqlalchemy.text("DELETE FROM image_properties WHERE value = :lock")
-    engine = sqlalchemy.create_engine(site.database)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        with engine.begin() as connection:
+        with site.connection() as connection:
             connection.execute(unlocking, {"lock": lock["os_glance_import_task"]})
             deletion = pool.submit(client.delete, draft.id)
             # The deletion has read the property, and waits for the lock.
             assert not concurrent.futures.wait([deletion], timeout=2).done
         deleted = deletion.result()
-    engine.dispose()
 
     assert deleted.status_code == 204, deleted.text
     assert stored.count_rows(site, draft.id) == {}
@@ -260,20 +253,17 @@ def test_names_are_compared_by_case_and_wildcards_are_letters(
 
 def test_dependents_and_subclasses_are_found(site: service.Glance, fqn: str) -> None:
     base, extending = f"{fqn}.base", f"{fqn}.extending"
-    files = packages.files(packages.manifest(extending, Require={base: "1", "io.murano": "*"}))
-    files["Classes/Thing.yaml"] = f"Name: {extending}.Thing\nExtends: {base}.Thing\n".encode()
+    require = {base: "1", "io.murano": "*"}
     rows = [
         stored.package(packages.package(base, Require={"io.murano": "*"}), "families"),
-        stored.package(packages.zipped(files), "families"),
+        stored.package(packages.extending(extending, f"{base}.Thing", Require=require), "families"),
     ]
     stored.store(site, rows)
     client, _ = _clients(site, "families", "member,reader", 2)
 
     found = client.subclasses(f"{base}.Thing").json()["subclasses"]
     assert [each["class"] for each in found] == [f"{extending}.Thing"]
-    refused = client.delete(rows[0].id)
-    assert refused.status_code == 409
-    assert f"{extending} 1.0.0 ({base} 1)" in refused.text
+    assert f"{extending} 1.0.0 ({base} 1)" in refusal(client.delete(rows[0].id), 409)
 
 
 @pytest.mark.parametrize(
@@ -456,9 +446,7 @@ def test_an_id_with_nul_is_refused(site: service.Glance, fqn: str) -> None:
 
 
 def _delete_property(site: service.Glance, image_id: str, name: str) -> None:
-    engine = sqlalchemy.create_engine(site.database)
     table = sqlalchemy.table("image_properties", *map(sqlalchemy.column, ("image_id", "name")))
-    with engine.begin() as connection:
+    with site.connection() as connection:
         is_this = sqlalchemy.and_(table.c.image_id == image_id, table.c.name == name)
         connection.execute(sqlalchemy.delete(table).where(is_this))
-    engine.dispose()

@@ -28,9 +28,7 @@ from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
 NAME = "org.example.db"
-DATA = packages.zipped(
-    {**packages.files(packages.manifest(NAME)), "Resources/a": random.Random(0).randbytes(700_000)}
-)
+DATA = packages.package(NAME, more={"Resources/a": random.Random(0).randbytes(700_000)})
 
 _OPTIONS = """\
 user_storage_quota = 1MB

@@ -34,12 +34,10 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """Packages each of which requires the next; the core library is beside them."""
     names = [f"org.chain.p{number}" for number in range(_COUNT)]
-    core = packages.files(packages.manifest("io.murano", "0.0.1"))
-    packages.write(tmp_path / "core", core)
+    packages.write(tmp_path / "core", packages.content("io.murano", "0.0.1"))
     for name, required in zip(names, [*names[1:], "io.murano"], strict=True):
         needs = {required: "0" if required == "io.murano" else "1"}
-        files = packages.files(packages.manifest(name, "1.0.0", Require=needs))
-        packages.write(tmp_path / "packages" / name, files)
+        packages.write(tmp_path / "packages" / name, packages.content(name, "1.0.0", Require=needs))
     return tmp_path / "packages"
 
 

@@ -54,7 +54,7 @@ def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, glance_proj
     shown = command.json("package", "show", f"{fqn}.db")
     assert shown["id"] == form.image_id(glance_project, f"{fqn}.db", "1.2.0")
     assert shown["required_by"] == [f"{fqn} 1.0.0", f"{fqn} 1.1.0"]
-    assert command.run("package", "show", "org.nothing").code == 3
+    command.fails("package", "show", "org.nothing", code=3)
 
 
 def test_a_loader_of_the_cloud_loads_what_a_package_requires(
@@ -103,7 +103,7 @@ def test_a_lock_file_is_created_and_checked(
     command.ok("lock", "check", "--file", file)
 
     command.ok("package", "deactivate", f"{fqn}@1.1.0")
-    assert command.run("lock", "check", "--file", file).code == 1
+    command.fails("lock", "check", "--file", file)
 
 
 def test_properties_are_set_and_unset(command: OpenStack, fqn: str) -> None:
@@ -133,8 +133,7 @@ def test_a_refused_change_begins_with_the_package_and_the_reason(
     stored.store(glance, [foreign])
 
     def refused(*arguments: str) -> str:
-        result = command.run("package", *arguments)
-        assert result.code == 1
+        result = command.fails("package", *arguments)
         return result.err.splitlines()[-1]
 
     assert refused("deactivate", f"{fqn}.db").startswith(
@@ -157,17 +156,14 @@ def test_a_refused_change_begins_with_the_package_and_the_reason(
 
 
 def test_the_service_can_be_named(command: OpenStack, fqn: str) -> None:
-    result = command.run("package", "list", options=["--os-murano-catalog", "swift"])
-    assert result.code == 2
+    result = command.fails("package", "list", options=["--os-murano-catalog", "swift"], code=2)
     assert "murano_catalog = 'swift': expected glare or glance" in result.err
     result = command.run("package", "list", fqn, options=["--os-murano-catalog", "glance"])
     assert (result.code, fqn in result.out) == (0, True)
 
 
 @pytest.mark.usefixtures("waits")
-def test_a_glance_that_does_not_answer_has_an_exit_code(
-    tmp_path: pathlib.Path, command: OpenStack
-) -> None:
+def test_a_glance_that_does_not_answer_has_an_exit_code(command: OpenStack) -> None:
     command.add_glance("test", "http://127.0.0.1:9", "user:any:member,reader")
     result = command.run("package", "list")
     assert (result.code, "Glance at http://127.0.0.1:9" in result.err) == (4, True)
@@ -192,6 +188,5 @@ def test_pages_show_the_packages_that_the_project_can_use(
     other.add_glance("test", glance.url, "user:admin:admin,member,reader")
     # Another project, even with an administrator's rights, has none of these private packages.
     assert other.run("package", "show", f"{fqn}.db").code == 0
-    refused = other.run("catalog", "render", str(tmp_path / "theirs"), f"{fqn}*")
-    assert refused.code == 3
+    refused = other.fails("catalog", "render", str(tmp_path / "theirs"), f"{fqn}*", code=3)
     assert f"no package has the name {fqn}*" in refused.err

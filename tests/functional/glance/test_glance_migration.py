@@ -13,11 +13,9 @@ import pytest
 
 from loader.catalogs.glance import GlanceCatalog, GlanceRepository
 from loader.catalogs.stored_package import StoredPackage
-from loader.counters import Counters
 from loader.publishing import migration
-from loader.transport.adapter import ServiceAdapter
 from tests import packages
-from tests.functional import murano_api
+from tests.functional import migrating, murano_api
 from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
@@ -26,13 +24,6 @@ from tests.functional.openstack_command import OpenStack
 pytestmark = pytest.mark.usefixtures("core_library")
 
 Upload = Callable[..., None]
-_Results = dict[tuple[str, str], tuple[str, str]]
-
-
-@pytest.fixture(scope="module")
-def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with murano_api.running(tmp_path_factory.mktemp("murano")) as url:
-        yield url
 
 
 @pytest.fixture
@@ -54,31 +45,16 @@ def upload(murano_url: str) -> Iterator[Upload]:
 @pytest.fixture
 def migrate(
     murano_url: str, image_admin: ImageClient, tmp_path: pathlib.Path
-) -> Callable[[], _Results]:
+) -> Callable[[], migrating.Results]:
     """Migrates the packages of all projects as an administrator, with a role in each project."""
-    numbers = iter(range(9))
+    session = image_admin.session()
+    source = migrating.murano(murano_url, session)
+    catalog = GlanceCatalog(session, project_id="admin", endpoint=image_admin.url)
 
-    def run() -> _Results:
-        folder = tmp_path / f"archives{next(numbers)}"
-        folder.mkdir()
-        session = image_admin.session()
-        place = {"service_type": "application-catalog", "endpoint_override": murano_url}
-        client = ServiceAdapter(session, "Murano's API", Counters(), 3, 60, 1000, **place)
-        entries = migration.read(client, migration.find(client, all_projects=True), folder)
-        repository = _repository(image_admin)
-        migration.compare(
-            entries, repository, lambda owner: _repository(_member(image_admin, owner))
-        )
-        catalog = GlanceCatalog(session, project_id="admin", endpoint=image_admin.url)
-        migration.check_requirements(entries, repository, catalog)
-        migration.migrate(entries, repository)
-        return {(e.package.fqn, e.package.owner): (e.result.value, e.reason) for e in entries}
+    def scope(owner: str) -> GlanceRepository:
+        return _repository(ImageClient(image_admin.url, f"admin:{owner}:member,reader"))
 
-    return run
-
-
-def _member(admin: ImageClient, project: str) -> ImageClient:
-    return ImageClient(admin.url, f"admin:{project}:member,reader")
+    return lambda: migrating.migrate(source, catalog, _repository(image_admin), scope, tmp_path)
 
 
 def _repository(user: ImageClient) -> GlanceRepository:
@@ -122,7 +98,7 @@ def test_own_packages_are_migrated_with_their_fields_and_the_second_run_does_not
 
 
 def test_packages_of_all_projects_keep_owner_and_visibility(
-    migrate: Callable[[], _Results],
+    migrate: Callable[[], migrating.Results],
     image_admin: ImageClient,
     upload: Upload,
     glance_project: str,
@@ -161,7 +137,7 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
 
 
 def test_a_version_that_was_deleted_from_glance_is_refused(
-    migrate: Callable[[], _Results],
+    migrate: Callable[[], migrating.Results],
     glance: Glance,
     images: ImageClient,
     upload: Upload,
@@ -179,7 +155,7 @@ def test_a_version_that_was_deleted_from_glance_is_refused(
 
 
 def test_a_stopped_migration_goes_on(
-    migrate: Callable[[], _Results],
+    migrate: Callable[[], migrating.Results],
     image_admin: ImageClient,
     upload: Upload,
     glance_project: str,

@@ -55,7 +55,7 @@ def test_packages_of_glance_are_read_and_changed(
         assert murano.packages.download(created.id) == uploaded
         with pytest.raises(exceptions.HTTPConflict):
             murano.packages.create({}, {"file": io.BytesIO(uploaded)})
-        refused = packages.files(packages.manifest(name, "3.0.0", Description="Text"))
+        refused = packages.content(name, "3.0.0", Description="Text")
         refused["UI/ui.yaml"] = b"Version: !unknown 9\n"
         with pytest.raises(exceptions.HTTPBadRequest, match=r"UI/ui\.yaml, line 1: .*unknown"):
             murano.packages.create({}, {"file": io.BytesIO(packages.zipped(refused))})

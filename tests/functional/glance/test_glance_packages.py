@@ -74,7 +74,7 @@ def test_the_archive_is_downloaded_once_for_all_files(
     glance: Glance, glance_project: str, fqn: str
 ) -> None:
     logo = b"\x89PNG\r\n\x1a\n" + bytes(16)
-    content = packages.files(packages.manifest(fqn)) | {
+    content = packages.content(fqn) | {
         "UI/ui.yaml": b"Version: 2\n",
         "logo.png": logo,
         "Resources/image.bin": random.Random(1).randbytes(2**20),
@@ -113,7 +113,7 @@ def test_many_subclasses_are_searched_once(
 ) -> None:
     names = [f"{fqn}.Class{number}" for number in range(150)]
     classes = {name: f"{name}.yaml" for name in (f"{fqn}.Base", *names)}
-    content = packages.files(packages.manifest(fqn, Classes=classes))
+    content = packages.content(fqn, Classes=classes)
     content["Classes/" + classes[f"{fqn}.Base"]] = f"Name: {fqn}.Base\n".encode()
     content |= {
         f"Classes/{name}.yaml": f"Name: {name}\nExtends: {fqn}.Base\n".encode() for name in names

@@ -40,8 +40,7 @@ def folder(tmp_path: pathlib.Path, fqn: str) -> pathlib.Path:
     """Two packages that require each other."""
     folder = tmp_path / "packages"
     for name, required in ((fqn, f"{fqn}.db"), (f"{fqn}.db", fqn)):
-        files = packages.files(packages.manifest(name, "1.0.0", Require={required: "1"}))
-        packages.write(folder / name, files)
+        packages.write(folder / name, packages.content(name, "1.0.0", Require={required: "1"}))
     return folder
 
 
@@ -83,9 +82,8 @@ def test_a_refused_publication_publishes_nothing(
     command: OpenStack, folder: pathlib.Path, fqn: str
 ) -> None:
     # Of another project, Glance's policy lets only an administrator publish for everybody.
-    refused = command.run("package", "publish", "--public", folder)
+    refused = command.fails("package", "publish", "--public", folder)
 
-    assert refused.code == 1
     assert "the policy publicize_image forbids it" in refused.err
     assert command.json("package", "list", f"{fqn}*") == []
 
@@ -120,8 +118,7 @@ def test_packages_are_copied_between_glance_and_glare(
     glare.publish(fqn, "1.1.0", packages.package(fqn, "1.1.0"))
 
     def copy(source: str, *arguments: str) -> list[str]:
-        result = command.run("package", "copy", *arguments, "-f", "json", cloud=source)
-        assert result.code == 0, result
+        result = command.ok("package", "copy", *arguments, "-f", "json", cloud=source)
         return [row["Result"] for row in result.json()]
 
     assert copy("glare", f"{fqn}@1.0.0", fqn, "--to-cloud", "test") == ["copied", "copied"]
@@ -143,12 +140,11 @@ def test_a_draft_with_other_files_is_refused_before_any_upload(
     required = {"Require": {f"{fqn}.db": "1"}}
     images.publish_draft(fqn, "1.0.0", packages.package(fqn, "1.0.0", Author="B", **required))
 
-    refused = command.run("package", "publish", folder)
+    refused = command.fails("package", "publish", folder)
 
-    assert refused.code == 1
     assert f"has a draft of {fqn} 1.0.0 with other files" in refused.err
     assert command.json("package", "list", f"{fqn}*", "--status", "drafted") != []
-    assert command.run("package", "versions", f"{fqn}.db").code == 3
+    command.fails("package", "versions", f"{fqn}.db", code=3)
 
 
 def test_a_draft_with_the_same_files_is_published(
@@ -168,7 +164,7 @@ def test_a_shared_package_satisfies_requirements_once_it_is_accepted(
     archive = packages.package(f"{fqn}.db", "1.0.0")
     accepted = {glance_project: "accepted"}
     stored.store(glance, [stored.package(archive, "another", "shared", members=accepted)])
-    files = packages.files(packages.manifest(fqn, "1.0.0", Require={f"{fqn}.db": "1"}))
+    files = packages.content(fqn, "1.0.0", Require={f"{fqn}.db": "1"})
 
     command.ok("package", "publish", packages.write(tmp_path / "wiki", files))
     assert f"{fqn}.db 1.0.0" in command.ok("package", "tree", fqn).out

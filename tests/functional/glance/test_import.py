@@ -33,7 +33,7 @@ def nothing_staged(glance: service.Glance) -> Iterator[None]:
 def _large() -> bytes:
     """Make a package that takes a moment to read."""
     content = {"Resources/a": random.Random(0).randbytes(20_000_000)}
-    return packages.zipped({**packages.files(packages.manifest(NAME)), **content})
+    return packages.package(NAME, more=content)
 
 
 @contextlib.contextmanager
@@ -65,9 +65,7 @@ def _reading(
 @pytest.mark.usefixtures("nothing_staged")
 def test_a_package_is_read_and_stored(images: ImageClient) -> None:
     keys = {"Require": {"org.example.log": ">=1,<2"}, "Tags": ["SQL"]}
-    files = packages.files(packages.manifest(NAME, "1.2.0", **keys))
-    files["Classes/Thing.yaml"] = f"Name: {NAME}.Thing\nExtends: org.example.log.Base\n".encode()
-    data = packages.zipped(files)
+    data = packages.extending(NAME, "org.example.log.Base", "1.2.0", **keys)
 
     found = images.publish_draft(NAME, "1.2.0", data)
 
@@ -111,7 +109,7 @@ def test_a_refused_import_names_the_reason_and_can_be_tried_again(images: ImageC
     tasks = images.request("GET", f"/v2/images/{refused['id']}/tasks").json()["tasks"]
     assert [task["message"] for task in tasks] == [refused[form.REFUSAL]]
 
-    files = {**packages.files(packages.manifest(NAME)), "UI/ui.yaml": b"a: !unknown x"}
+    files = packages.content(NAME, more={"UI/ui.yaml": b"a: !unknown x"})
     again = images.imported(refused["id"], packages.zipped(files))
     assert again["status"] == "queued"
     assert "UI/ui.yaml, line 1: " in again[form.REFUSAL]
@@ -133,7 +131,7 @@ def test_the_check_of_forms_is_the_operators_choice(
             conf.write("\n[murano_packages]\ncheck_forms = enforce\n")
 
     form_file = {"UI/ui.yaml": packages.FORM.replace(b"[]", b"x") + b"Template: {}\n"}
-    archive = packages.zipped({**packages.files(packages.manifest(NAME)), **form_file})
+    archive = packages.package(NAME, more=form_file)
     problem = "UI/ui.yaml, line 5: Forms is 'x'; expected a list [form-section]"
     ignored = "UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]"
     with service.running(tmp_path, change=enforce) as strict:
@@ -156,7 +154,7 @@ def test_the_check_of_forms_is_the_operators_choice(
 
 def test_a_version_in_a_form_that_engines_refuse_is_refused(images: ImageClient) -> None:
     form_file = packages.FORM.replace(b"    type:", b"    classVersion: 1.10\n    type:")
-    files = packages.files(packages.manifest(NAME)) | {"UI/ui.yaml": form_file}
+    files = packages.content(NAME, more={"UI/ui.yaml": form_file})
 
     refused = images.publish_draft(NAME, "1.0.0", packages.zipped(files))
 

@@ -17,7 +17,7 @@ from tests.functional.glance.image_client import ImageClient
 NAME = "org.example.db"
 # Reading and storing it takes a while.
 CONTENT = random.Random(0).randbytes(20_000_000)
-DATA = packages.zipped({**packages.files(packages.manifest(NAME)), "Resources/a": CONTENT})
+DATA = packages.package(NAME, more={"Resources/a": CONTENT})
 
 # In seconds after the request.
 DELAYS = [(number + 0.5) * 0.4 / effort.IMPORT_KILLS for number in range(effort.IMPORT_KILLS)]

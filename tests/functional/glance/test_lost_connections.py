@@ -80,9 +80,7 @@ def glance(tmp_path_factory: pytest.TempPathFactory, relay: Relay) -> Iterator[s
             host, port = relay.server_address[:2]
             yield str(sqlalchemy.engine.make_url(url).set(host=str(host), port=int(port)))
 
-    with service.running(tmp_path_factory.mktemp("relayed"), relayed) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(tmp_path_factory.mktemp("relayed"), relayed) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ import requests
 from glare_murano import images as form
 from glare_murano import wire
 from tests import packages
-from tests.functional.client import message
+from tests.functional.client import message, refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
@@ -66,9 +66,8 @@ def test_a_base_class_is_in_a_required_package(images: ImageClient, package_name
         ids.append(images.publish_draft(name, "1.0.0", data)["id"])
 
     assert images.publications(ids[0], ids[2]).status_code == 200
-    refused = images.publications(ids[1])
-    assert refused.status_code == 409
-    assert message(refused) == (
+    refused = refusal(images.publications(ids[1]), 409)
+    assert refused == (
         f"no visible package that {app}0 1.0.0 requires has these base classes: {library}.Thing "
         f"(of {app}0.Thing); add their packages to Require [requirement-missing]"
     )
@@ -86,8 +85,7 @@ def test_packages_of_a_cycle_are_published_together(
     refused = image_admin.publications(*ids[:2], visibility="public")
     published = image_admin.publications(*ids, visibility="public")
 
-    assert refused.status_code == 409
-    for line, rule in zip(message(refused).splitlines(), ("missing", "private"), strict=True):
+    for line, rule in zip(refusal(refused, 409).splitlines(), ("missing", "private"), strict=True):
         assert f"{names[2]} in the range 1 (drafts: 1.0.0); a draft counts only in the" in line
         assert line.endswith(f"[requirement-{rule}]")
     assert _changed(published) == [("active", "public", ["activate", "publish"])] * 3
@@ -102,10 +100,9 @@ def test_all_problems_are_named_and_nothing_is_changed(
     empty = images.create(f"{package_name}.empty").json()["id"]
     other = images_of(f"{images.project}-other").draft(f"{package_name}.other")
 
-    refused = images.publications(good, lone, empty, other)
+    refused = refusal(images.publications(good, lone, empty, other), 404)
 
-    assert refused.status_code == 404
-    assert message(refused).splitlines() == [
+    assert refused.splitlines() == [
         f"Image with id={other} not found.",
         f"{package_name}.empty ({empty}) has no archive yet; upload it first",
         f"no visible package satisfies these requirements of {package_name}.lone 1.0.0: "
@@ -119,23 +116,19 @@ def test_all_problems_are_named_and_nothing_is_changed(
 def test_the_names_of_a_plugin_are_refused(
     images: ImageClient, image_admin: ImageClient, glance: service.Glance, package_name: str
 ) -> None:
-    named = images.create(PLUGIN, "2.0.0")
-    assert named.status_code == 403
-    assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named.text
-    content = packages.files(packages.manifest(package_name, Classes={MAIL: "Mail.yaml"}))
-    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
-    defining = images.publish_draft(package_name, "1.0.0", packages.zipped(content))
+    named = refusal(images.create(PLUGIN, "2.0.0"), 403)
+    assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named
+    archive = packages.package(package_name, Classes={MAIL: "Mail.yaml"})
+    defining = images.publish_draft(package_name, "1.0.0", archive)
     assert f"class {MAIL} is defined by an extension plug-in" in defining[form.REFUSAL]
 
     # Published before the option was set.
-    content |= packages.files(packages.manifest(package_name, "1.1.0", Classes={MAIL: "Mail.yaml"}))
-    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
-    old = stored.package(packages.zipped(content), images.project)
+    archive = packages.package(package_name, "1.1.0", Classes={MAIL: "Mail.yaml"})
+    old = stored.package(archive, images.project)
     stored.store(glance, [old])
-    refused = image_admin.publications(old.id, visibility="public")
-    assert refused.status_code == 403, refused.text
-    assert f"{package_name}: Classes: class {MAIL}" in refused.text
-    assert "[plugin-name]" in refused.text
+    refused = refusal(image_admin.publications(old.id, visibility="public"), 403)
+    assert f"{package_name}: Classes: class {MAIL}" in refused
+    assert "[plugin-name]" in refused
 
 
 def test_policies_decide_who_publishes(
@@ -145,14 +138,12 @@ def test_policies_decide_who_publishes(
     reader = images_of(images.project, "reader")
 
     assert reader.publications(draft).status_code == 403
-    refused = images.publications(draft, visibility="public")
-    assert refused.status_code == 403
-    assert message(refused) == f"{package_name} 1.0.0: the policy publicize_image forbids it"
+    refused = refusal(images.publications(draft, visibility="public"), 403)
+    assert refused == f"{package_name} 1.0.0: the policy publicize_image forbids it"
     assert _changed(image_admin.publications(draft, visibility="public"))[0][1] == "public"
 
-    stranger = images_of("stranger").publications(draft)
-    assert stranger.status_code == 403
-    assert message(stranger) == f"{package_name} 1.0.0 belongs to another project"
+    stranger = refusal(images_of("stranger").publications(draft), 403)
+    assert stranger == f"{package_name} 1.0.0 belongs to another project"
 
 
 def test_one_package_of_a_name_and_version_is_public(
@@ -179,10 +170,7 @@ def test_a_draft_that_was_deactivated_is_not_published(
     draft = images.draft(package_name)
     assert images.request("POST", f"/v2/images/{draft}/actions/deactivate").ok
 
-    refused = images.publications(draft)
-
-    assert refused.status_code == 409
-    assert "is deactivated; publish another version" in message(refused)
+    assert "is deactivated; publish another version" in refusal(images.publications(draft), 409)
 
 
 def test_a_draft_whose_row_was_changed_in_the_database_is_not_published(
@@ -193,10 +181,7 @@ def test_a_draft_whose_row_was_changed_in_the_database_is_not_published(
     draft = stored.package(data, images.project, changed=changed, properties={form.PUBLISHED: ""})
     stored.store(glance, [draft])
 
-    refused = images.publications(draft.id)
-
-    assert refused.status_code == 409
-    assert "its name or its project has changed" in message(refused)
+    assert "its name or its project has changed" in refusal(images.publications(draft.id), 409)
 
 
 def test_data_that_no_import_has_read_is_not_published(
@@ -247,9 +232,7 @@ def test_an_administrator_overrides_the_checks_of_glances_requests(
     assert image_admin.request("DELETE", path, headers=OVERRIDE).status_code == 204
 
 
-def test_the_last_package_for_a_requirement_stays(
-    images: ImageClient, image_admin: ImageClient, package_name: str
-) -> None:
+def test_the_last_package_for_a_requirement_stays(images: ImageClient, package_name: str) -> None:
     required, requiring = f"{package_name}.required", f"{package_name}.requiring"
     ids = [images.draft(required), images.draft(requiring, **{required: "1"})]
     assert images.publications(*ids).ok
@@ -336,9 +319,8 @@ def test_a_shared_package_stays_for_its_members_alone(
     assert images.yank(package.id, "").ok
     stored.store(glance, [stored.package(requiring, member)])
 
-    refused = images.delete(package.id)
-    assert refused.status_code == 409
-    assert "requirements of active packages: packages of other projects" in refused.text
+    refused = refusal(images.delete(package.id), 409)
+    assert "requirements of active packages: packages of other projects" in refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -425,10 +407,8 @@ def test_a_form_that_glance_reads_as_another_method_is_checked(
     headers = {"Content-Type": content_type}
     data = b'{"status": "rejected", "form": "&_method=put&"}'
 
-    refused = one.request("POST", shared.path(one), data=data, headers=headers)
-
-    assert refused.status_code == 409, refused.text
-    assert "[requirement-last]" in refused.text
+    refused = refusal(one.request("POST", shared.path(one), data=data, headers=headers), 409)
+    assert "[requirement-last]" in refused
     assert one.delete(shared.requiring).status_code == 204
     assert one.request("POST", shared.path(one), data=data, headers=headers).status_code == 200
 
@@ -492,9 +472,8 @@ def test_a_request_is_checked_by_the_policy_of_its_own(
         client.request("POST", f"/v2/images/{required.id}/actions/deactivate"),
     ):
         assert _is_kept(refused, f"{names[1]} 1.0.0 ({names[0]} 1)"), refused.text
-    refused = client.request("POST", f"/v2/images/{lone.id}/actions/reactivate")
-    assert refused.status_code == 409
-    assert "[requirement-missing]" in refused.text
+    refused = refusal(client.request("POST", f"/v2/images/{lone.id}/actions/reactivate"), 409)
+    assert "[requirement-missing]" in refused
     assert client.delete(requiring.id).status_code == 204
     assert client.delete(required.id).status_code == 204
 
@@ -535,9 +514,8 @@ def test_a_package_becomes_public_by_glance_if_its_requirements_are(
     assert images.publications(requiring).ok
 
     assert images.set(requiring, "visibility", "public").status_code == 403
-    refused = image_admin.set(requiring, "visibility", "public")
-    assert refused.status_code == 409
-    assert "no public package satisfies" in refused.text
+    refused = refusal(image_admin.set(requiring, "visibility", "public"), 409)
+    assert "no public package satisfies" in refused
     assert image_admin.set(required, "visibility", "public").ok
     assert image_admin.set(requiring, "visibility", "public").ok
 
@@ -558,11 +536,9 @@ def test_a_package_stays_public_while_others_depend_on_it(
     requiring = other.draft(f"{package_name}.other", **{package_name: "1"})
     assert other.publications(requiring).ok
 
-    refused = image_manager.set(required, "visibility", visibility)
-
-    assert refused.status_code == 409
-    assert "packages of other projects" in refused.text
-    assert "[requirement-last]" in refused.text
+    refused = refusal(image_manager.set(required, "visibility", visibility), 409)
+    assert "packages of other projects" in refused
+    assert "[requirement-last]" in refused
     assert _found(other, f"{package_name}.other") == ["1.0.0"]
     assert image_admin.set(required, "visibility", "public").status_code == 200
     # The own packages can still use it.
@@ -578,10 +554,7 @@ def test_a_public_image_is_checked_when_it_begins_to_count(
     requiring = images.draft(package_name, **{f"{package_name}.required": "1"})
     assert image_admin.set(requiring, "visibility", "public").ok
 
-    refused = image_admin.publications(requiring)
-
-    assert refused.status_code == 409
-    assert "no public package satisfies" in message(refused)
+    assert "no public package satisfies" in refusal(image_admin.publications(requiring), 409)
     published = image_admin.publications(required, requiring, visibility="public")
     assert [each[2] for each in _changed(published)] == [["publish"], ["activate"]]
 

@@ -19,6 +19,7 @@ from glare_murano.service.database import Viewer
 from glare_murano.service.source import METADATA_CACHE, CatalogSource
 from glare_murano.wire import ARCHIVES_PATH, Query
 from tests import packages
+from tests.functional.client import refusal
 from tests.functional.glance import stored
 from tests.functional.glance.conftest import Statements
 from tests.functional.glance.image_client import ImageClient
@@ -245,10 +246,9 @@ def test_requirements_that_cannot_be_read_are_not_published(
     package = stored.package(packages.package(package_name), images.project, properties=unpublished)
     stored.store(glance, [package])
 
-    refused = images.publications(package.id)
+    refused = refusal(images.publications(package.id), 409)
 
-    assert refused.status_code == 409
-    assert f"{form.REQUIREMENTS} is not valid JSON" in refused.text
+    assert f"{form.REQUIREMENTS} is not valid JSON" in refused
 
 
 @pytest.mark.parametrize("count", [1, 20, 100])

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-import requests
 
 from glare_murano import images as form
 from glare_murano.package import VersionSpec
@@ -15,7 +14,7 @@ from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Query
 from loader import resolution
 from tests import packages
-from tests.functional.client import message
+from tests.functional.client import message, refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.conftest import Catalogs
 from tests.functional.glance.image_client import ImageClient
@@ -45,9 +44,7 @@ def reserving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glan
     file = tmp_path_factory.mktemp("names") / "reserved-names.yaml"
     file.write_text(NAMES)
     folder = tmp_path_factory.mktemp("glance")
-    with service.running(folder, change=with_names(file)) as running:
-        core = packages.package("io.murano", "0.0.1")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(folder, change=with_names(file)) as running:
         yield running
 
 
@@ -69,19 +66,12 @@ def _client(glance: service.Glance, project: str, roles: str = "member,reader") 
     return ImageClient(glance.url, f"user:{project}:{roles}")
 
 
-def _message(refused: requests.Response) -> str:
-    """Return the message of a refusal by Glance's own API."""
-    assert refused.status_code == 403, refused.text
-    text: str = refused.json()["error"]["message"]
-    return text
-
-
 def test_a_core_library_is_refused_to_those_who_may_not_publicize(
     glance: service.Glance, images: ImageClient, core_library: str
 ) -> None:
     refused = images.create("io.murano", "0.99.0")
 
-    assert "io.murano is Murano's core library" in _message(refused)
+    assert "io.murano is Murano's core library" in refusal(refused, 403)
     # A draft that was created in another way is not published either.
     data = packages.package("io.murano", "0.98.0")
     draft = stored.package(data, images.project, properties={form.PUBLISHED: ""})
@@ -95,7 +85,7 @@ def test_a_draft_of_another_project_is_refused(reserving: service.Glance, roles:
     client = _client(reserving, f"tenant-{len(roles)}", roles)
     name = "org.reserved.db"
 
-    text = _message(client.create(name))
+    text = refusal(client.create(name), 403)
 
     assert "under the prefix org.reserved, which is reserved for project owner" in text
     assert client.request("GET", f"/v2/images/{client.id_of(name, '1.0.0')}").status_code == 404
@@ -110,7 +100,7 @@ def test_a_draft_of_another_project_is_refused(reserving: service.Glance, roles:
 
 def test_a_class_of_another_project_is_refused_at_the_import(reserving: service.Glance) -> None:
     client = _client(reserving, "classes")
-    files = packages.files(packages.manifest("org.own", Classes={"org.nobody.Db": "Thing.yaml"}))
+    files = packages.content("org.own", Classes={"org.nobody.Db": "Thing.yaml"})
 
     image = client.publish_draft("org.own", "1.0.0", packages.zipped(files))
 

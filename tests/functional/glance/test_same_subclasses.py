@@ -16,7 +16,6 @@ from benchmarks import catalogue
 from glare_murano import images as form
 from glare_murano.package import Archive, Contents, Version, VersionSpec, read_contents
 from glare_murano.resolver import newest_first
-from glare_murano.wire import versions_to_json
 from loader import DirectoryCatalog, GlareCatalog, PackageLoader
 from loader.catalogs.base import Catalog
 from tests import effort, packages
@@ -63,7 +62,7 @@ class Made(NamedTuple):
         require = {prefix + name: spec for name, spec in self.require.items()}
         classes = {f"{prefix}{self.name}.{kind}": f"{kind}.yaml" for kind in self.extends}
         keys = {"Classes": classes, "Require": require, "Tags": ["made"]}
-        files = packages.files(packages.manifest(prefix + self.name, self.version, **keys))
+        files = packages.content(prefix + self.name, self.version, **keys)
         for kind, bases in self.extends.items():
             listed = ", ".join(prefix + base for base in bases)
             text = f"Name: {prefix}{self.name}.{kind}\nExtends: [{listed}]\n"
@@ -152,15 +151,7 @@ def _of_loader(
 ) -> tuple[list[Any], bool]:
     with PackageLoader(catalogs, cache, max_subclasses=maximum) as loader:
         answer = loader.subclasses(query["class"], query.get("version", "*"), query.get("package"))
-    found = [
-        {
-            "class": subclass.name,
-            "extends": list(subclass.extends),
-            "packages": versions_to_json(subclass.packages),
-        }
-        for subclass in answer.found
-    ]
-    return found, answer.is_truncated
+    return [each.to_json() for each in answer.found], answer.is_truncated
 
 
 @hypothesis.settings(
@@ -254,7 +245,9 @@ def test_glance_glare_and_directories_give_the_same_subclasses(
     ):
         assert plain(list(_pages(get, paged))) == answer
     _check_lists((glare.query, images.read), query, prefix, answer)
-    for catalogs in ([in_glare], [catalog_of(project)], directories, [*directories[:1], in_glare]):
+    in_glance = catalog_of(project)
+    mixed = [*directories[:1], in_glare, in_glance]
+    for catalogs in ([in_glare], [in_glance], directories, [*directories[:1], in_glare], mixed):
         if catalogs:
             shown, is_truncated = _of_loader(catalogs, tmp_path / "cache", query, limit)
             assert plain(shown) == answer[:limit]

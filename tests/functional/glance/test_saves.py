@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import requests
-import sqlalchemy
 
 from glare_murano import images as form
 from tests import packages
-from tests.functional.client import message
+from tests.functional.client import message, refusal
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 from tests.processes import wait_until
@@ -34,9 +33,7 @@ def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]
         assert "trusted_tokens:" in text
         paste.write_text(text.replace("trusted_tokens:", "held_saves:"))
 
-    with service.running(tmp_path_factory.mktemp("saves"), change=change) as running:
-        core = packages.package("io.murano", "0.0.0")
-        stored.store(running, [stored.package(core, "core", "public")])
+    with stored.running(tmp_path_factory.mktemp("saves"), change=change) as running:
         yield running
 
 
@@ -74,13 +71,11 @@ def test_a_save_writes_no_encrypted_location_again(
         data = packages.package(package_name)
         image_id = client.publish_draft(package_name, "1.0.0", data)["id"]
         client.wait_idle(image_id)
-        engine = sqlalchemy.create_engine(glance.database)
-        with engine.connect() as connection:
+        with glance.connection() as connection:
             written = connection.exec_driver_sql("SELECT * FROM image_locations").all()
         assert client.set(image_id, "note", "later", "add").status_code == 200
-        with engine.connect() as connection:
+        with glance.connection() as connection:
             found = connection.exec_driver_sql("SELECT * FROM image_locations").all()
-        engine.dispose()
         downloaded = client.request("GET", f"/v2/images/{image_id}/file").content
 
     assert found == written
@@ -147,9 +142,8 @@ def test_a_deletion_that_was_cut_leaves_the_draft_and_can_be_repeated(
     process.start()
 
     assert images.show(draft)["status"] == "active"
-    refused = images.publications(draft)
-    assert refused.status_code == 409
-    assert f"{package_name} 1.0.0 ({draft}) has lost its archive" in message(refused)
+    refused = refusal(images.publications(draft), 409)
+    assert f"{package_name} 1.0.0 ({draft}) has lost its archive" in refused
     assert images.lost((package_name, "1.0.0")) == []
     assert images.delete(draft).status_code == 204
     assert stored.count_rows(glance, draft) == {}
@@ -198,9 +192,8 @@ def test_a_killed_deletion_leaves_a_draft_which_can_be_published_again(
         # The package is out of the catalogue before Glance deletes anything.
         assert _found(images, package_name) == []
         assert form.PUBLISHED not in images.show(id_)
-        refused = images.publications(id_)
-        assert refused.status_code == 409
-        assert f"another request is deleting {package_name} 1.0.0" in message(refused)
+        refused = refusal(images.publications(id_), 409)
+        assert f"another request is deleting {package_name} 1.0.0" in refused
         process.kill()
         assert isinstance(deletion.exception(), requests.ConnectionError)
     process.start()

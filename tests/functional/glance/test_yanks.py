@@ -87,9 +87,7 @@ def test_only_an_imported_package_is_yanked(images: ImageClient, package_name: s
     )
 
 
-def test_other_changes_keep_publication_and_yank(
-    image_manager: ImageClient, release: str, package_name: str
-) -> None:
+def test_other_changes_keep_publication_and_yank(image_manager: ImageClient, release: str) -> None:
     assert image_manager.yank(release, REASON).ok
 
     assert image_manager.set(release, "note", "changed", "add").status_code == 200

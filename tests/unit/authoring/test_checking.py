@@ -110,7 +110,7 @@ SARIF = {
 
 
 def _write(folder: pathlib.Path, code: str = "Name: org.a.Thing\n", **keys: Any) -> pathlib.Path:
-    content = packages.files(packages.manifest(NAME, **keys)) | {THING: code.encode()}
+    content = packages.content(NAME, more={THING: code.encode()}, **keys)
     return packages.write(folder / "package", content)
 
 
@@ -190,7 +190,7 @@ def test_a_class_of_a_package_that_is_not_required_is_a_warning(
     tmp_path: pathlib.Path, part: str, line: int
 ) -> None:
     """No engine finds such a class. It is not searched for without the required packages."""
-    library = packages.files(packages.manifest("org.b", Classes={"org.b.Base": "Thing.yaml"}))
+    library = packages.content("org.b", Classes={"org.b.Base": "Thing.yaml"})
     library[THING] = b"Name: org.b.Base\n"
     manifest = packages.manifest("io.murano", Classes={"io.murano.Object": "Thing.yaml"})
     core = packages.files(manifest)
@@ -502,7 +502,7 @@ def test_the_same_version_with_the_same_files_is_enough(tmp_path: pathlib.Path) 
 
 
 def test_packages_of_different_names_are_not_compared(tmp_path: pathlib.Path) -> None:
-    other = packages.write(tmp_path / "other", packages.files(packages.manifest("org.b")))
+    other = packages.write(tmp_path / "other", packages.content("org.b"))
     with pytest.raises(DifferentPackages, match=r"org\.b 1\.0\.0 and org\.a 1\.0\.0"):
         check_version(_write(tmp_path), other)
 
@@ -595,8 +595,8 @@ def _extending(folder: pathlib.Path, base: str, **require: str) -> pathlib.Path:
 
 
 def test_a_base_class_is_in_a_required_package(tmp_path: pathlib.Path) -> None:
-    core = packages.write(tmp_path / "core", packages.files(packages.manifest("io.murano")))
-    library = packages.write(tmp_path / "b", packages.files(packages.manifest("org.b")))
+    core = packages.write(tmp_path / "core", packages.content("io.murano"))
+    library = packages.write(tmp_path / "b", packages.content("org.b"))
     required = {"io.murano": core, "org.b": library}
     require = {"org.b": "1"}
 

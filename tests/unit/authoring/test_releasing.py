@@ -38,7 +38,7 @@ def folders(tmp_path: pathlib.Path) -> Callable[[], pathlib.Path]:
 
 def _write(place: pathlib.Path, code: str = OLD, **keys: Any) -> pathlib.Path:
     name = place.parent.name
-    content = packages.files(packages.manifest(name, keys.pop("version", None), **keys))
+    content = packages.content(name, keys.pop("version", None), **keys)
     return packages.write(
         place, content | {"Classes/Thing.yaml": code.replace(NAME, name).encode()}
     )

@@ -57,8 +57,7 @@ def put(root: pathlib.Path) -> Callable[..., pathlib.Path]:
     """Write a package into a directory."""
 
     def write(where: str, version: str | None, name: str = FQN, **keys: object) -> pathlib.Path:
-        content = packages.files(packages.manifest(name, version, **keys))
-        return packages.write(root / where, content)
+        return packages.write(root / where, packages.content(name, version, **keys))
 
     return write
 
@@ -144,7 +143,7 @@ def test_a_package_in_development_has_the_version_of_its_manifest(
     assert _versions(catalog) == ["2.0.0", "1.0.0"]
 
     time.sleep(TICK)
-    packages.write(dev, packages.files(packages.manifest(FQN, "2.1.0")))
+    packages.write(dev, packages.content(FQN, "2.1.0"))
     assert _versions(catalog) == ["2.1.0", "1.0.0"]
 
 
@@ -211,9 +210,8 @@ def test_a_zip_file_is_loaded_by_its_digest(root: pathlib.Path, tmp_path: pathli
         list(catalog.fetch(release))
 
 
-def test_every_change_is_seen_by_the_next_query(
-    put: Put, root: pathlib.Path, read: list[str]
-) -> None:
+@pytest.mark.usefixtures("read")
+def test_every_change_is_seen_by_the_next_query(put: Put, root: pathlib.Path) -> None:
     catalog = DirectoryCatalog(root)
     assert _versions(catalog) == []
 
@@ -223,7 +221,7 @@ def test_every_change_is_seen_by_the_next_query(
     put("deep/down/there", "1.1.0")
     assert _versions(catalog) == ["1.1.0", "1.0.0"]
 
-    packages.write(first, packages.files(packages.manifest(FQN, "1.0.5")))
+    packages.write(first, packages.content(FQN, "1.0.5"))
     assert _versions(catalog) == ["1.1.0", "1.0.5"]
 
     (root / "app.zip").write_bytes(packages.package(FQN, "2.0.0"))
@@ -342,7 +340,7 @@ def test_hidden_entries_are_left_out(put: Put, root: pathlib.Path) -> None:
 def test_links_to_targets_outside_are_logged_and_not_followed(
     put: Put, root: pathlib.Path, tmp_path: pathlib.Path, warnings: Warnings
 ) -> None:
-    outside = packages.write(tmp_path / "out", packages.files(packages.manifest("org.out")))
+    outside = packages.write(tmp_path / "out", packages.content("org.out"))
     zipped = tmp_path / "out.zip"
     zipped.write_bytes(packages.package("org.out", "2.0.0"))
     put("org.app/1.0.0", "1.0.0")
@@ -368,7 +366,7 @@ def test_the_catalogues_directory_may_be_a_link_that_is_moved(
     root: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     for version in ("1.0.0", "2.0.0"):
-        packages.write(root / version / "app", packages.files(packages.manifest(FQN, version)))
+        packages.write(root / version / "app", packages.content(FQN, version))
     link = tmp_path / "link"
     link.symlink_to(root / "1.0.0")
     catalog = DirectoryCatalog(link)
@@ -417,7 +415,7 @@ def test_unreadable_entries_are_logged_and_the_rest_is_found(
         root = pathlib.Path(folder)
         names = ("org.open", "org.manifest", "org.classes")
         for name in names:
-            packages.write(root / name, packages.files(packages.manifest(name)))
+            packages.write(root / name, packages.content(name))
         (root / "closed").mkdir()
         (root / "org.zip").write_bytes(packages.package("org.zip"))
         closed = [
@@ -442,8 +440,7 @@ def test_unreadable_entries_are_logged_and_the_rest_is_found(
 def test_archives_that_break_a_rule_are_left_out_as_packages_are(
     root: pathlib.Path, warnings: Warnings
 ) -> None:
-    files = packages.files(packages.manifest(FQN))
-    (root / "bad.zip").write_bytes(packages.zipped({**files, "../evil": b"x"}))
+    (root / "bad.zip").write_bytes(packages.package(FQN, more={"../evil": b"x"}))
     catalog = DirectoryCatalog(root)
 
     assert _versions(catalog) == []

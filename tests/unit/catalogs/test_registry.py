@@ -217,9 +217,7 @@ def test_glare_needs_a_session(conf: cfg.ConfigOpts) -> None:
         registry.catalogs(["glare"], conf, Scope())
 
 
-def test_options_that_another_has_registered_already_stay_as_they_are(
-    conf: cfg.ConfigOpts, tmp_path: pathlib.Path
-) -> None:
+def test_options_that_another_has_registered_already_stay_as_they_are(conf: cfg.ConfigOpts) -> None:
     conf.register_opt(cfg.StrOpt("url", help="Another's words.", default="http://glare"), "glare")
 
     (found,) = registry.catalogs(["glare"], conf, Scope(_session()))
@@ -256,7 +254,7 @@ def test_a_package_is_loaded_from_the_first_catalogue_that_has_it(
     conf: cfg.ConfigOpts, tmp_path: pathlib.Path
 ) -> None:
     for folder, version in (("first", "1.0.0"), ("second", "1.1.0")):
-        content = packages.files(packages.manifest("org.app", version))
+        content = packages.content("org.app", version)
         packages.write(tmp_path / folder / "org.app" / version, content)
     conf.register_opt(cfg.ListOpt("load_packages_from"), "engine")
     folders = [str(tmp_path / "first"), str(tmp_path / "second")]

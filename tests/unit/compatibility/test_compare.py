@@ -102,8 +102,7 @@ def test_two_packages_are_not_compared() -> None:
 
 
 def test_a_package_that_breaks_a_rule_is_refused() -> None:
-    content = packages.files(packages.manifest("org.a"))
-    content["Classes/Thing.yaml"] = b"Name: ["
+    content = packages.content("org.a", code="Name: [")
 
     with pytest.raises(InvalidPackage, match="yaml-syntax"):
         compare(package(""), io.BytesIO(packages.zipped(content)))

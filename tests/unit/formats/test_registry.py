@@ -70,7 +70,7 @@ def test_the_interface_has_the_documented_members() -> None:
 
 def test_murano_pl_is_read_in_all_its_versions(tmp_path: pathlib.Path) -> None:
     for minor in range(5):
-        content = packages.files(packages.manifest("org.test", Format=f"1.{minor}"))
+        content = packages.content("org.test", Format=f"1.{minor}")
         package = PackageTypes().load(
             DirectorySource(packages.write(tmp_path / str(minor), content))
         )
@@ -268,12 +268,12 @@ def test_the_manifest_of_an_archive_is_read_once(
 
 def test_a_manifest_that_was_mended_is_read_anew(kept: _Kept) -> None:
     for name in ("org.tesx", "org.test"):
-        kept.replace(packages.files(packages.manifest(name, Classes={})))
+        kept.replace(packages.content(name, Classes={}))
         assert kept.load().full_name == name
 
 
 def test_a_limit_holds_for_an_archive_read_under_another(kept: _Kept) -> None:
-    kept.replace(packages.files(packages.manifest("org.test")))
+    kept.replace(packages.content("org.test"))
     assert kept.source().manifest().fqn == "org.test"
 
     small = ArchiveSource(lambda: kept._archive, kept._unpack, Limits(archive_size=10))
@@ -305,7 +305,7 @@ def test_a_missing_manifest_is_reported_each_time(
 def test_an_unknown_format_is_reported_with_the_packages_path(
     kept: _Kept, tmp_path: pathlib.Path, written: str, words: str
 ) -> None:
-    kept.replace(packages.files(packages.manifest("org.test", Format=written)))
+    kept.replace(packages.content("org.test", Format=written))
 
     with pytest.raises(loader.UnsupportedFormat) as refusal:
         kept.load()

@@ -47,7 +47,7 @@ def stored() -> Stored:
     """A package whose class is in none of the blocks that other reads bring into memory."""
     dice = random.Random(1)
     before, after = ({f"Resources/{where}": dice.randbytes(30_000)} for where in ("0", "1"))
-    files = packages.files(packages.manifest("org.stored"))
+    files = packages.content("org.stored")
     simple = {"UI/ui.yaml": b"Version: 2\n", "logo.png": b"\x89PNG", "Resources/2": b"2"}
     return Stored({**simple, **before, **files, **after})
 
@@ -270,7 +270,7 @@ def test_threads_read_while_another_unpacks(cache: loader.Cache, tmp_path: pathl
 def _with_files(name: str, count: int) -> Stored:
     """A package with two classes and so many files beside them."""
     classes = {f"{name}.{part}": f"{part}.yaml" for part in "ab"}
-    files = packages.files(packages.manifest(name, Classes=classes))
+    files = packages.content(name, Classes=classes)
     files.update({f"Classes/{part}.yaml": part.encode() for part in "ab"})
     return Stored({**files, **{f"Resources/{number}": b"" for number in range(count)}})
 
@@ -372,7 +372,7 @@ def test_the_directories_of_many_archives_are_read_once(
 def test_the_memory_for_a_directory_and_its_manifest_is_bounded(
     tmp_path: pathlib.Path, meta: str, files: int
 ) -> None:
-    content = packages.files(packages.manifest("org.large"))
+    content = packages.content("org.large")
     content["manifest.yaml"] += f"Meta: [{meta}]\n".encode()
     path = tmp_path / "archive"
     path.write_bytes(packages.zipped({**content, **{f"Resources/{n}": b"" for n in range(files)}}))

@@ -312,7 +312,7 @@ def test_a_missing_locked_version_is_reported() -> None:
 
 
 def test_a_release_without_an_archive_cannot_be_locked(tmp_path: pathlib.Path) -> None:
-    packages.write(tmp_path / "org.db", packages.files(packages.manifest("org.db")))
+    packages.write(tmp_path / "org.db", packages.content("org.db"))
     directories = DirectoryCatalog(tmp_path)
     archives = catalog({"io.murano": {"0.1.0": {}}, "org.wiki": {"1.0.0": {"org.db": "1"}}})
 

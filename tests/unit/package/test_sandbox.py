@@ -26,15 +26,7 @@ MEBIBYTE = 1024**2
 CONTENT = b"the content of the file"
 IMPORTS = "import ctypes, json, os, pathlib, resource, signal, subprocess, sys, time\n"
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch):
-    """The only directory for temporary files; it is empty after each test."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
-    yield path
-    assert list(path.iterdir()) == []
+pytestmark = pytest.mark.usefixtures("temporary")
 
 
 def act(does, meanwhile=lambda: None, **settings):

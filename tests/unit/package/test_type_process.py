@@ -3,7 +3,6 @@
 """What package types generate, for a loader: built-in ones here, others in a child process."""
 
 import logging
-import tempfile
 
 import pytest
 
@@ -27,15 +26,7 @@ def describe(manifest, archive):
     return Description({{manifest.fqn: []}}, {{}})
 """
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch):
-    """The only directory for temporary files; it is empty after each test."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
-    yield path
-    assert list(path.iterdir()) == []
+pytestmark = pytest.mark.usefixtures("temporary")
 
 
 @pytest.fixture

@@ -358,7 +358,7 @@ def test_patterns_are_compiled_in_bounded_time(pattern: str) -> None:
 
 
 def _zipped(form: bytes) -> io.BytesIO:
-    return io.BytesIO(packages.zipped({**packages.files(packages.manifest("org.a")), FILE: form}))
+    return io.BytesIO(packages.package("org.a", more={FILE: form}))
 
 
 def test_a_form_is_checked_with_the_rest_of_the_package_or_not_at_all() -> None:

@@ -28,7 +28,7 @@ def _repository() -> mock.Mock:
 def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
     tmp_path: pathlib.Path,
 ) -> None:
-    source = packages.write(tmp_path / "source", packages.files(packages.manifest("org.app")))
+    source = packages.write(tmp_path / "source", packages.content("org.app"))
     (package,) = local_packages.read_all([source], tmp_path)
     required = {"org.added": VersionSpec.of(">=1")}
     contents = dataclasses.replace(package.contents, requirements=required)
@@ -41,7 +41,7 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
 
 
 def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None:
-    source = packages.write(tmp_path / "source", packages.files(packages.manifest("org.app")))
+    source = packages.write(tmp_path / "source", packages.content("org.app"))
     read = local_packages.read_all([source], tmp_path)
     catalog = DirectoryCatalog(tmp_path / "catalog")
     repository = _repository()
@@ -59,7 +59,7 @@ def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None
 
 def test_the_remedy_for_a_missing_core_library_is_named_once(tmp_path: pathlib.Path) -> None:
     for fqn in ("org.app", "org.other"):
-        packages.write(tmp_path / "source" / fqn, packages.files(packages.manifest(fqn)))
+        packages.write(tmp_path / "source" / fqn, packages.content(fqn))
     read = local_packages.read_all([tmp_path / "source"], tmp_path)
     catalog = DirectoryCatalog(tmp_path / "catalog")
     repository = _repository()

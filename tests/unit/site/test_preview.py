@@ -23,7 +23,7 @@ CLASS = f"/{paths.class_page('org.db', 'latest', 'org.db.Thing')}"
 def package(tmp_path: pathlib.Path) -> pathlib.Path:
     """The directory of a package."""
     folder = tmp_path / "packages" / "org.db"
-    return packages.write(folder, packages.files(packages.manifest("org.db")))
+    return packages.write(folder, packages.content("org.db"))
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_a_page_shows_which_versions_fit_together_and_why(site: pathlib.Path) ->
 def test_a_class_shows_what_it_inherits(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "packages"
     place.mkdir()
-    files = packages.files(packages.manifest("org.db"))
+    files = packages.content("org.db")
     code = "Name: org.db.Thing\nProperties:\n  size:\n    Contract: $.int().notNull()\n"
     files["Classes/Thing.yaml"] = code.encode()
     (place / "db.zip").write_bytes(packages.zipped(files))
@@ -273,8 +273,7 @@ def test_a_logo_stays_if_only_another_package_changes(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     logo = b"\x89PNG\r\n\x1a\n"
-    files = {**packages.files(packages.manifest("org.db", "1.1.0")), "logo.png": logo}
-    (folder / "logo.zip").write_bytes(packages.zipped(files))
+    (folder / "logo.zip").write_bytes(packages.package("org.db", "1.1.0", more={"logo.png": logo}))
     target = tmp_path / "site"
     _render(folder, target)
     _write(folder, "org.wiki", "1.1.0", Require={"org.db": "1"})
@@ -287,7 +286,7 @@ def test_a_logo_stays_if_only_another_package_changes(
 
 
 def test_files_that_are_not_part_of_a_package_are_not_read(tmp_path: pathlib.Path) -> None:
-    place = packages.write(tmp_path / "db", packages.files(packages.manifest("org.db")))
+    place = packages.write(tmp_path / "db", packages.content("org.db"))
     # An editor marks a file that it edits with such a link, which leads nowhere.
     (place / ".#manifest.yaml").symlink_to("somebody@host.1")
     report = _render(place, tmp_path / "site")
@@ -390,9 +389,7 @@ def test_what_cannot_be_read_is_shown_with_its_reason(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     (folder / "broken.zip").write_bytes(b"PK")
-    files = packages.files(packages.manifest("org.wrong"))
-    files["Classes/Thing.yaml"] = b"Name: [\n"
-    (folder / "wrong.zip").write_bytes(packages.zipped(files))
+    (folder / "wrong.zip").write_bytes(packages.package("org.wrong", code="Name: [\n"))
     report = _render(folder, tmp_path / "site")
     assert report.packages == 4
     places = dict(report.unreadable)
@@ -405,7 +402,7 @@ def test_what_cannot_be_read_is_shown_with_its_reason(
 
 def test_a_link_in_a_package_is_not_read(tmp_path: pathlib.Path) -> None:
     package = tmp_path / "packages" / "org.db"
-    packages.write(package, packages.files(packages.manifest("org.db")))
+    packages.write(package, packages.content("org.db"))
     (package / "endless").symlink_to("/dev/zero")
     report = _render(package.parent, tmp_path / "site")
     (place, problems) = report.unreadable[0]
@@ -513,8 +510,7 @@ Forms:
 def test_a_field_has_its_default_and_its_rules(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "packages"
     place.mkdir()
-    files = {**packages.files(packages.manifest("org.db")), "UI/ui.yaml": FORM}
-    (place / "db.zip").write_bytes(packages.zipped(files))
+    (place / "db.zip").write_bytes(packages.package("org.db", more={"UI/ui.yaml": FORM}))
     _render(place, tmp_path / "site")
     text = (tmp_path / "site" / paths.release("org.db", "1.0.0")).read_text()
     shown = html.unescape(text)
@@ -529,7 +525,7 @@ def test_a_field_has_its_default_and_its_rules(tmp_path: pathlib.Path) -> None:
 def test_titles_and_descriptions_come_from_metadata(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "packages"
     place.mkdir()
-    files = packages.files(packages.manifest("org.db"))
+    files = packages.content("org.db")
     files["Classes/Thing.yaml"] = b"""
 Namespaces:
   =: org.db
@@ -618,9 +614,7 @@ def test_of_many_changes_some_are_listed(
     folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "Name: org.db.Thing\nMethods:\n  a: {Body: []}\n  b: {Body: []}\n  c: {Body: []}\n"
-    files = packages.files(packages.manifest("org.db", "1.1.0"))
-    files["Classes/Thing.yaml"] = code.encode()
-    (folder / "new.zip").write_bytes(packages.zipped(files))
+    (folder / "new.zip").write_bytes(packages.package("org.db", "1.1.0", code=code))
     monkeypatch.setattr(documents, "_MAX_CHANGES", 1)
     _render(folder, tmp_path / "site")
     text = (tmp_path / "site" / paths.release("org.db", "1.1.0")).read_text()

@@ -56,7 +56,7 @@ def archive() -> bytes:
 
 
 def _archive(size: int) -> bytes:
-    content = packages.files(packages.manifest("org.faulty"))
+    content = packages.content("org.faulty")
     content["Resources/large"] = random.Random(0).randbytes(size)
     return packages.zipped(content)
 
@@ -618,7 +618,7 @@ def test_a_modified_archive_is_refused(server: Faulty, tmp_path: pathlib.Path) -
     assert cache.package(release.digest, lambda: catalog.fetch(release)).is_dir()
 
 
-def test_an_expired_token_is_renewed(server: Faulty, tmp_path: pathlib.Path) -> None:
+def test_an_expired_token_is_renewed(server: Faulty) -> None:
     server.tokens = set()
     catalog = GlareCatalog(_keystone_session(server), endpoint=server.url)
     answer = catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
@@ -679,9 +679,8 @@ def test_a_missing_endpoint_is_reported_with_its_region(server: Faulty) -> None:
         list(catalog.releases("org.faulty"))
 
 
-def test_an_unreachable_keystone_is_named_in_place_of_glare(
-    server: Faulty, waits: list[float]
-) -> None:
+@pytest.mark.usefixtures("waits")
+def test_an_unreachable_keystone_is_named_in_place_of_glare(server: Faulty) -> None:
     server.identity_faults = [faulty.drop] * 9
     catalog = GlareCatalog(_keystone_session(server), project_id="p", endpoint=server.url)
 

@@ -13,18 +13,14 @@ from glare_murano.package.hot.yaql import Yaql
 NAME = "org.test.Hot"
 
 
-def _class(template: str, files: tuple[str, ...] = (), has_environments: bool = False) -> Any:
-    return make_class(NAME, Template.parse(template.encode()), files, has_environments)
+def _class(template: str) -> Any:
+    return make_class(NAME, Template.parse(template.encode()), files=(), has_environments=False)
 
 
-def _contract(template: str, has_environments: bool = False) -> Any:
-    properties = _class(template, has_environments=has_environments)["Properties"]
+def _contract(template: str) -> Any:
+    properties = _class(template)["Properties"]
     contract = properties["templateParameters"]["Contract"]
     return {name: expression.text for name, expression in contract.items()}
-
-
-def _deploy(*files: str) -> Any:
-    return _class("resources: {}", files)["Methods"]["deploy"]["Body"]
 
 
 def test_the_class() -> None:
@@ -114,21 +110,5 @@ def test_merged_entries_count() -> None:
     assert found == {"one": "$.int().check($ >= 1)", "two": "$.int()?.check($ >= 1)"}
 
 
-def test_files_are_passed_on() -> None:
-    assert {
-        Yaql("$files"): {
-            "a/c.yaml": Yaql("$resources.string('HotFiles/a/c.yaml')"),
-            "b.sh": Yaql("$resources.string('HotFiles/b.sh')"),
-            "it's.sh": Yaql("$resources.string('HotFiles/it\\'s.sh')"),
-        }
-    } in _deploy("a/c.yaml", "b.sh", "it's.sh")
-
-
 def test_without_files_none_are_passed_on() -> None:
-    assert {Yaql("$files"): {}} in _deploy()
-
-
-def test_heat_environments_may_give_the_parameters() -> None:
-    template = "parameters: {p: {type: number}}\nresources:\n"
-
-    assert _contract(template, has_environments=True) == {}
+    assert {Yaql("$files"): {}} in _class("resources: {}")["Methods"]["deploy"]["Body"]
