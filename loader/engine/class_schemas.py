@@ -21,7 +21,7 @@ from loader.catalogs.directory import DirectoryCatalog
 from loader.loader import PackageLoader
 
 # Modules of Murano read the options when they are imported.
-config.CONF([], project="murano", default_config_files=[])
+config.CONF([], project="murano", default_config_files=[], default_config_dirs=[])
 
 from murano.common import engine  # noqa: E402
 from murano.dsl import schema_generator  # noqa: E402
@@ -43,14 +43,21 @@ def make(file: IO[bytes], fqn: str, version: str) -> dict[str, dict[str, Any]]:
         of the packages that were chosen for its requirements. Each is an archive or a directory.
     :param fqn: the name of the package.
     :returns: class -> ``{"schema": SCHEMA}``, or ``{"problem": TEXT}`` if no schema can be made.
+        If the package cannot be loaded, the only key is an empty string.
     """
     oslo_messaging.get_rpc_transport(config.CONF, _NO_QUEUE)
     patches.install()
     here = pathlib.Path.cwd()
     catalogs = [*_catalogs(map(pathlib.Path, json.load(file)), here / "archives")]
+    for catalog in catalogs:
+        # Errors are shown on pages, which must not name directories of this host.
+        catalog.name = "this catalogue"
     with adapter.EnginePackageLoader(PackageLoader(catalogs, here / "cache")) as loader:
         engine.get_plugin_loader().register_in_loader(loader)
-        package = loader.load_package(fqn, VersionSpec.exactly(parse_version(version)))
+        try:
+            package = loader.load_package(fqn, VersionSpec.exactly(parse_version(version)))
+        except Exception as error:
+            return {"": {"problem": str(error) or repr(error)}}
         return {name: _describe(loader, package, name) for name in sorted(package.classes)}
 
 

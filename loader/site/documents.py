@@ -6,6 +6,7 @@ The result is called a document. It is JSON, and is stored beside the pages. So 
 reads only the archives that have changed. No code of the package runs.
 """
 
+import json
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -47,6 +48,10 @@ _RULES = {
     "min_value": "at least",
     "max_value": "at most",
 }
+# The longest text on a page, and the longest document of a release, in characters. Aliases in YAML
+# can repeat a long text many times.
+_MAX_TEXT = 2000
+_MAX_DOCUMENT = 4 * 1024**2
 # The largest number of changes in a document.
 _MAX_CHANGES = 200
 
@@ -68,11 +73,18 @@ def read(path: pathlib.Path, logo: pathlib.Path) -> tuple[Document, Interface | 
                 document["template"] = _template(archive)
         interface = read_interface(path)
         document["classes"] = [_class(each) for each in interface.classes.values()]
+        size = len(json.dumps(document))
     except InvalidPackage as error:
-        return {"problems": [str(problem) for problem in error.problems]}, None
+        return {"problems": [_short(str(problem)) for problem in error.problems[:100]]}, None
+    except (OSError, MemoryError) as error:
+        # The next rendering may succeed.
+        return {"problems": [str(error) or repr(error)], "is_temporary": True}, None
     except Exception as error:
         # No package, however odd, may keep the others from having pages.
-        return {"problems": [str(error) or repr(error)]}, None
+        return {"problems": [_short(str(error) or repr(error))]}, None
+    if size > _MAX_DOCUMENT:
+        problem = f"Its pages would show {size} characters, and at most {_MAX_DOCUMENT} are shown."
+        return {"problems": [problem]}, None
     if path.is_file():
         document |= {"size": path.stat().st_size, "digest": fs.digest(path)}
     if contents.logo is not None:
@@ -96,7 +108,7 @@ def changes(old: Interface, new: Interface) -> Document:
         "since": str(found.old_version),
         "verdict": str(found.verdict),
         "changes": [
-            {"part": str(each.part), "class": each.class_name, "text": each.message}
+            {"part": str(each.part), "class": each.class_name, "text": _short(each.message)}
             for each in found.changes[:_MAX_CHANGES]
         ],
         "breaking": sum(each.part is Part.MAJOR for each in found.changes),
@@ -107,17 +119,17 @@ def changes(old: Interface, new: Interface) -> Document:
 def _of_contents(contents: Contents) -> Document:
     manifest = contents.manifest
     return {
-        "display_name": manifest.display_name,
-        "description": manifest.description,
-        "author": manifest.author,
-        "supplier": dict(manifest.supplier),
-        "tags": [*manifest.tags],
+        "display_name": _short(manifest.display_name),
+        "description": _short(manifest.description),
+        "author": _short(manifest.author),
+        "supplier": {key: _short(value) for key, value in manifest.supplier.items()},
+        "tags": [*map(_short, manifest.tags)],
         "type": manifest.package_type,
         "format": str(manifest.format),
         "requirements": {
             fqn: spec.text for fqn, spec in contents.requirements.items() if fqn != manifest.fqn
         },
-        "warnings": [str(problem) for problem in contents.warnings],
+        "warnings": [_short(str(problem)) for problem in contents.warnings[:100]],
         "form": [*_form(contents.ui)] if contents.ui is not None else [],
     }
 
@@ -129,16 +141,19 @@ def _template(archive: Archive) -> Document:
     return {
         "parameters": [
             {
-                "name": each.name,
+                "name": _short(each.name),
                 "type": str(each.kind),
-                "title": each.label or "",
-                "description": each.description or "",
-                "default": str(each.default) if each.has_default else None,
+                "title": _short(each.label or ""),
+                "description": _short(each.description or ""),
+                "default": _short(str(each.default)) if each.has_default else None,
             }
             for each in template.parameters.values()
         ],
         "outputs": [
-            {"name": name, "description": text(values(outputs.get(name)).get("description"), "")}
+            {
+                "name": _short(name),
+                "description": _short(text(values(outputs.get(name)).get("description"), "")),
+            }
             for name in template.outputs
         ],
     }
@@ -155,18 +170,20 @@ def _form(data: bytes) -> Iterator[Document]:
         for name, (_, content) in entries(step).items():
             fields = values(content).get("fields")
             listed = fields.value if isinstance(fields, yaml.SequenceNode) else ()
-            yield {"name": name, "fields": [_field(values(each)) for each in listed]}
+            yield {"name": _short(name), "fields": [_field(values(each)) for each in listed]}
 
 
 def _field(keys: Mapping[str, yaml.Node]) -> Document:
     written = {snake_case(key): node for key, node in keys.items()}
-    found = {key: text(written.get(key), "") for key in ("name", "type", "label", "description")}
+    found = {
+        key: _short(text(written.get(key), "")) for key in ("name", "type", "label", "description")
+    }
     return {
         **found,
-        "description": found["description"] or text(written.get("help_text"), ""),
-        "required": text(written.get("required"), "true").lower(),
-        "default": flow(written["initial"]) if "initial" in written else "",
-        "rules": [*_rules(written)],
+        "description": found["description"] or _short(text(written.get("help_text"), "")),
+        "required": _short(text(written.get("required"), "true").lower()),
+        "default": _short(flow(written["initial"])) if "initial" in written else "",
+        "rules": [*map(_short, _rules(written))],
     }
 
 
@@ -212,9 +229,11 @@ def _declaration(one: Declaration) -> Document:
     return {
         "name": one.name,
         "usage": one.usage,
-        "contract": one.written_contract(),
+        "contract": _short(one.written_contract()),
         "classes": [*dict.fromkeys(contracts.type_names(one.read_contract()))],
-        "default": None if is_null(one.default) or one.default is None else flow(one.default),
+        "default": None
+        if is_null(one.default) or one.default is None
+        else _short(flow(one.default)),
         "required": must_be_given(one),
         **_texts(one.metadata),
     }
@@ -230,9 +249,14 @@ def _texts(metadata: Iterable[Any]) -> dict[str, str]:
         if name in _TEXTS and isinstance(properties, frozenset):
             given = {key[1]: value[1] for key, value in properties if _is_text(key, value)}
             if "text" in given:
-                found[_TEXTS[name]] = str(given["text"])
+                found[_TEXTS[name]] = _short(str(given["text"]))
     return found
 
 
 def _is_text(key: Any, value: Any) -> bool:
     return isinstance(key, tuple) and isinstance(value, tuple) and len(key) == len(value) == 2
+
+
+def _short(text: str) -> str:
+    """Return a text, of which the end is left out if it is too long for a page."""
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."

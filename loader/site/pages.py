@@ -29,6 +29,7 @@ _MAX_DRAWN = 12
 # The largest plan in a picture. With twice as many packages, drawing would take four times as long
 # as all else that is done for a release, and nobody could read the picture.
 _MAX_PLANNED = 30
+_MAX_LINES = 120
 # The usages of properties that a user sets.
 _SETTABLE = ("In", "InOut", "Const")
 _WEB = re.compile(r"https?://[^\s\"'<>\\]+\Z", re.I)
@@ -62,6 +63,7 @@ class Release:
         such a requirement themselves are left out.
     :param plan: the versions that are loaded together with the release, from ``plans.make``.
     :param inherited: each class -> its base classes, each with name, path of the page, and members.
+    :param is_cut: whether inherited members were left out, since there are too many.
     :param subclasses: each class -> its direct subclasses, each with name and path of the page.
     :param schemas: each class -> its JSON schema, from ``schemas.make``; empty without schemas.
     """
@@ -78,6 +80,7 @@ class Release:
     affected: Sequence[str]
     plan: Mapping[str, Any]
     inherited: Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]
+    is_cut: bool
     subclasses: Mapping[str, Sequence[tuple[str, str]]]
     schemas: Mapping[str, Mapping[str, str]]
 
@@ -218,7 +221,8 @@ def _graph(release: Release, root: str) -> Markup:
     texts = [release.version, *(["yanked"] if "dashed" in forms else [])]
     boxes[own] = Box(release.fqn, texts, frozenset(forms))
     chosen = release.plan["chosen"]
-    if len(chosen) > _MAX_PLANNED:
+    requirements = sum(len(each["ranges"]) for each in chosen)
+    if len(chosen) > _MAX_PLANNED or requirements > _MAX_LINES:
         title = f"What requires {own}, whose plan is too large for a picture"
         return Markup(pictures.draw_inside(title, boxes, lines))  # noqa: S704
     versions = collections.Counter(each["fqn"] for each in chosen)

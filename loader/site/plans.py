@@ -20,6 +20,8 @@ from loader.site.relations import Summary
 
 # The longest time for one plan, in seconds.
 _SECONDS = 2.0
+# After this number of plans of a package that took too long, no more are made for it.
+_MAX_FAILURES = 3
 
 
 class Releases(Catalog):
@@ -37,6 +39,8 @@ class Releases(Catalog):
         yanked: Mapping[str, Mapping[str, str]],
     ) -> None:
         super().__init__("this catalogue")
+        # FQN -> how many plans for its releases took too long.
+        self.failures = collections.Counter[str]()
         self._releases = {
             fqn: newest_first(
                 _release(fqn, version, summary, yanked[fqn][version])
@@ -70,10 +74,16 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
         is the message; otherwise ``problem`` is empty.
     """
     query = Query(((fqn, VersionSpec.exactly(parse_version(version))),), why=True)
+    problem = "No plan was made, since the plans of several other versions took too long."
     try:
-        found = resolution.resolve([catalog], query, _SECONDS)
+        found = None
+        if catalog.failures[fqn] < _MAX_FAILURES:
+            found = resolution.resolve([catalog], query, _SECONDS)
     except Unplannable as error:
-        return {"problem": str(error), "chosen": [], "missing": []}
+        catalog.failures[fqn] += 1
+        problem = str(error)
+    if found is None:
+        return {"problem": problem, "chosen": [], "missing": []}
     return {
         "problem": "",
         "chosen": [

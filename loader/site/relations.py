@@ -74,6 +74,12 @@ class Relations:
         }
         self._requirers = collections.defaultdict[str, list[str]](list)
         self._extending = collections.defaultdict[str, set[Subclass]](set)
+        # Class -> FQN -> the versions that define the class, the newest first.
+        self._defining: dict[str, dict[str, list[Version]]] = {}
+        for fqn, versions in self._versions.items():
+            for version in versions:
+                for name in packages[fqn][str(version)]["classes"]:
+                    self._defining.setdefault(name, {}).setdefault(fqn, []).append(version)
         for fqn in sorted(self._versions):
             releases = packages[fqn]
             required = {name for each in releases.values() for name in each["requirements"]}
@@ -120,11 +126,11 @@ class Relations:
         """
         if class_name in summary["classes"]:
             return fqn, summary["version"]
-        for required, written in summary["requirements"].items():
-            spec = VersionSpec.of(written)
-            for version in self._versions.get(required, ()):
-                found = self._packages[required][str(version)]
-                if class_name in found["classes"] and spec.match(version):
+        defining = self._defining.get(class_name, {})
+        for required in summary["requirements"] if defining else ():
+            spec = VersionSpec.of(summary["requirements"][required])
+            for version in defining.get(required, ()):
+                if spec.match(version):
                     return required, str(version)
         return None
 
@@ -181,7 +187,8 @@ def of_document(version: str, document: Mapping[str, Any]) -> Summary:
         "members": {each["name"]: dict(_members(each)) for each in classes},
         "uses": sorted(used),
     }
-    return found | {"problems": document["problems"]} if "problems" in document else found
+    kept = ("problems", "is_temporary")
+    return found | {key: document[key] for key in kept if key in document}
 
 
 def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -19,12 +19,14 @@ import fnmatch
 import functools
 import glob
 import hashlib
+import importlib.metadata
 import importlib.resources
 import itertools
 import json
 import multiprocessing
 import os
 import pathlib
+import resource
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +45,14 @@ from loader.site.sources import Entry, Source, Unreadable
 STATE = "catalogue.json"
 # At most this number of packages is rendered without other processes.
 _FEW = 10
+# The largest address space of a worker process, in bytes.
+_MAX_MEMORY = 4 * 1024**3
+# The largest number of base classes of a class, and of inherited members of all classes of a
+# release, that the pages show.
+_MAX_BASES = 64
+_MAX_INHERITED = 20_000
+# One subclass more than a page lists.
+_MAX_SUBCLASSES = 101
 FIRST_PAGE = paths.INDEX
 # Of renameat2, which Python does not have: relative paths begin here, and both names stay.
 _HERE = -100
@@ -224,10 +234,7 @@ class _Rendering:
             prints = dict(self._pages(releases, summaries, newest, workers))
         written = sum(self._before.prints.get(fqn) != each for fqn, each in prints.items())
         self._index(releases, unreadable)
-        stamps = {
-            fqn: {version: entry.stamp for version, entry in found.items()}
-            for fqn, found in releases.items()
-        }
+        stamps = {fqn: _stamps(entries, summaries[fqn]) for fqn, entries in releases.items()}
         state = _State(stamps, summaries, prints, _code())
         content = json.dumps(dataclasses.asdict(state), separators=(",", ":"))
         (self._new / STATE).write_text(content)
@@ -265,12 +272,15 @@ class _Rendering:
             self._read += len(entries)
             folder = self._new / _folder(fqn)
             folder.mkdir(parents=True)
+            places, failed = {}, {}
             with contextlib.ExitStack() as stack:
-                places = {
-                    version: stack.enter_context(self._source.fetched(entry))
-                    for version, entry in entries.items()
-                }
-                future = workers.submit(_read_package, folder, places)
+                for version, entry in entries.items():
+                    try:
+                        places[version] = stack.enter_context(self._source.fetched(entry))
+                    except errors.LoaderError as error:
+                        # It may have been deleted after it was listed.
+                        failed[version] = str(error)
+                future = workers.submit(_read_package, folder, places, failed)
                 fetched = stack.pop_all()
             future.add_done_callback(lambda _: fetched.close())
             return future
@@ -316,17 +326,23 @@ class _Rendering:
                 | {"plan": plans.make(catalog, fqn, str(version))}
                 for version in relations.newest_first(releases[fqn])
             ]
-            stamps = sorted((entry.version, entry.stamp) for entry in releases[fqn].values())
+            stamps = sorted(_stamps(releases[fqn], summaries[fqn]).items())
             fitting = dict(self._fitting(fqn, shown, releases))
             used = [each.stamp for entries in fitting.values() for each in entries]
             text = json.dumps([self._site.title, newest[fqn], stamps, shown, used], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:
                 old = self._old / _folder(fqn)
-                for file in old.rglob("*.html"):
+                for file in (old / _WORDS, *old.rglob("*.html")):
                     _link(file, self._new / file.relative_to(self._old))
                 return _done(digest)
-            places = {version: [*map(self._place, entries)] for version, entries in fitting.items()}
+            places = {}
+            try:
+                for version, entries in fitting.items():
+                    places[version] = [*map(self._place, entries)]
+            except errors.LoaderError:
+                # The next rendering tries again to make the schemas of the other versions.
+                digest = ""
             arguments = (self._new, self._site, fqn, shown, places, newest[fqn], digest)
             return workers.submit(_write_package, *arguments)
 
@@ -408,6 +424,18 @@ class _Rendering:
             _write(self._new, [(f"static/{file.name}", file.read_text() + style)])
 
 
+def _stamps(entries: Mapping[str, Entry], summaries: Mapping[str, Summary]) -> dict[str, str]:
+    """Return the stamps of the releases of a package: version -> stamp.
+
+    A release that could not be read for the moment has an empty stamp, so that the next rendering
+    reads it again.
+    """
+    return {
+        version: "" if "is_temporary" in summaries[version] else entry.stamp
+        for version, entry in entries.items()
+    }
+
+
 def _newest(entries: Mapping[str, Entry], summaries: Mapping[str, Summary]) -> str:
     """Return the version of a package that a user gets if the user requests no version.
 
@@ -451,6 +479,7 @@ def _related(
             is_newest = owner_fqn != fqn and found.newest(owner_fqn) == owner_version
             place = paths.LATEST if is_newest else owner_version
             links[name] = paths.class_page(owner_fqn, place, name)
+    inherited, is_cut = _inherited(fqn, summary, found)
     return {
         "version": version,
         "listed": {**_LISTED, **entry.listed},
@@ -460,34 +489,58 @@ def _related(
         "users": users.get((fqn, version), []),
         "affected": sorted(affected.difference(broken)),
         "requirers": [*found.requirers(fqn)],
-        "inherited": {
-            name: [
-                [each.name, paths.class_page(each.fqn, each.version, each.name), each.members]
-                for each in found.inherited(summary, fqn, name)
-            ]
-            for name in summary["classes"]
-        },
+        "inherited": inherited,
+        "is_cut": is_cut,
         "subclasses": {
             name: [
                 [each.name, paths.class_page(each.fqn, paths.LATEST, each.name)]
-                for each in found.subclasses(name)
+                for each in found.subclasses(name)[:_MAX_SUBCLASSES]
             ]
             for name in summary["classes"]
         },
     }
 
 
+def _inherited(
+    fqn: str, summary: Summary, found: Relations
+) -> tuple[dict[str, list[list[Any]]], bool]:
+    """Return the inherited members of all classes of a release, as for ``pages.Release``.
+
+    :returns: the members, and whether some were left out.
+    """
+    inherited: dict[str, list[list[Any]]] = {}
+    left, is_cut = _MAX_INHERITED, False
+    for name in summary["classes"]:
+        bases = inherited[name] = []
+        for each in found.inherited(summary, fqn, name) if left else ():
+            if len(bases) == _MAX_BASES:
+                is_cut = True
+                break
+            path = paths.class_page(each.fqn, each.version, each.name)
+            members = dict(itertools.islice(each.members.items(), left))
+            bases.append([each.name, path, members])
+            left -= len(members)
+            is_cut = is_cut or len(members) < len(each.members)
+    return inherited, is_cut or not left
+
+
 # The next two functions run in worker processes.
 
 
-def _read_package(folder: pathlib.Path, places: Mapping[str, pathlib.Path]) -> dict[str, Summary]:
+def _read_package(
+    folder: pathlib.Path, places: Mapping[str, pathlib.Path], failed: Mapping[str, str]
+) -> dict[str, Summary]:
     """Read all archives of a package, and write their documents into a directory.
 
     :param folder: the directory of the package in the new catalogue.
     :param places: version -> path of the archive or the directory.
+    :param failed: version -> why its archive could not be downloaded.
     :returns: version -> summary.
     """
-    found: dict[str, Document] = {}
+    found: dict[str, Document] = {
+        version: {"problems": [problem], "is_temporary": True}
+        for version, problem in failed.items()
+    }
     older: Interface | None = None
     for version in reversed(relations.newest_first(places)):
         key = str(version)
@@ -517,10 +570,43 @@ def _write_package(
     :param places: version -> the paths of the releases that the JSON schemas of this version need;
         empty if the pages show no schemas.
     :param digest: a digest of everything that the pages show.
-    :returns: the same digest.
+    :returns: the same digest; empty if the next rendering has to write the pages again.
+    """
+    found = json.loads((new / _folder(fqn) / _DATA).read_bytes())
+    wanted = {
+        version: (each, [one["name"] for one in found[version].get("classes", ())])
+        for version, each in places.items()
+    }
+    try:
+        made = schemas.make(fqn, {key: each for key, each in wanted.items() if each[1]})
+    except schemas.Failed as error:
+        made, digest = schemas.failed(wanted, str(error)), ""
+    try:
+        _write_pages(new, site, fqn, found, shown, made, newest_version)
+    except Exception as error:
+        # No package, however odd, may keep the others from having pages.
+        problems = [str(error) or repr(error)]
+        found = {version: {"problems": problems} for version in found}
+        _write_pages(new, site, fqn, found, shown, {}, newest_version)
+        digest = ""
+    return digest
+
+
+def _write_pages(
+    new: pathlib.Path,
+    site: pages.Site,
+    fqn: str,
+    found: Mapping[str, Document],
+    shown: Sequence[Mapping[str, Any]],
+    made: Mapping[str, Mapping[str, Mapping[str, str]]],
+    newest_version: str,
+) -> None:
+    """Write the pages of a package, and its words for the search.
+
+    :param found: version -> document.
+    :param made: version -> class -> JSON schema, from ``schemas.make``.
     """
     folder = new / _folder(fqn)
-    found = json.loads((folder / _DATA).read_bytes())
     releases = [
         pages.Release(
             **{
@@ -528,7 +614,7 @@ def _write_package(
                 "fqn": fqn,
                 "document": found[each["version"]],
                 "dependents": [relations.Dependent(*one) for one in each["dependents"]],
-                "schemas": _schemas(fqn, each["version"], places, found[each["version"]]),
+                "schemas": made.get(each["version"], {}),
             }
         )
         for each in shown
@@ -552,19 +638,6 @@ def _write_package(
     file = folder / _WORDS
     file.unlink(missing_ok=True)
     file.write_text(json.dumps(words, separators=(",", ":")))
-    return digest
-
-
-def _schemas(
-    fqn: str,
-    version: str,
-    places: Mapping[str, Sequence[pathlib.Path]],
-    document: Document,
-) -> Mapping[str, Mapping[str, str]]:
-    classes = [each["name"] for each in document.get("classes", ())]
-    if version not in places or not classes:
-        return {}
-    return schemas.make(fqn, version, places[version], classes)
 
 
 def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:
@@ -677,10 +750,15 @@ def _code() -> str:
     digest = hashlib.sha256()
     root = importlib.resources.files("loader.site")
     code = map(importlib.resources.files, _CODE)
-    for folder in (*code, root / "templates", root / "static"):
+    # The engine makes the schemas, and need not be installed.
+    engine = importlib.resources.files("loader") / "engine"
+    for folder in (*code, root / "templates", root / "static", engine, engine / "patches"):
         for file in sorted(folder.iterdir(), key=lambda each: each.name):
             if file.is_file():
                 digest.update(file.read_bytes())
+    for name in ("murano", "yaql"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            digest.update(importlib.metadata.version(name).encode())
     return digest.hexdigest()
 
 
@@ -704,7 +782,16 @@ def _workers(packages: int) -> concurrent.futures.Executor:
         return _Here()
     # A fork would copy the connections of this process.
     context = multiprocessing.get_context("spawn")
-    return concurrent.futures.ProcessPoolExecutor(_count(), mp_context=context)
+    return concurrent.futures.ProcessPoolExecutor(
+        _count(), mp_context=context, initializer=_limit_memory
+    )
+
+
+def _limit_memory() -> None:
+    """Limit the memory of a worker process, so that the kernel has no reason to kill it."""
+    _, largest = resource.getrlimit(resource.RLIMIT_AS)
+    limit = _MAX_MEMORY if largest == resource.RLIM_INFINITY else min(_MAX_MEMORY, largest)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, largest))
 
 
 class _Here(concurrent.futures.Executor):

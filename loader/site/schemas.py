@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from glare_murano.package import sandbox
@@ -21,7 +21,9 @@ from loader import errors
 _FUNCTION = "loader.engine.class_schemas:make"
 # The processor time in seconds, and the address space in bytes, for all classes of a release. The
 # core library takes 1 s and 145 MB.
-_LIMITS = sandbox.ChildSettings(seconds=20, memory=1024**3)
+_LIMITS = sandbox.ChildSettings(seconds=10, memory=1024**3)
+# The longest schema, without and with indents, in characters.
+_MAX_SCHEMA, _MAX_WRITTEN = 64 * 1024, 256 * 1024
 # The longest message about a class without a schema, in characters.
 _MAX_TEXT = 500
 
@@ -42,47 +44,84 @@ def check_installed() -> None:
         )
 
 
-def make(
-    fqn: str, version: str, packages: Iterable[pathlib.Path], classes: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas of the classes of a release.
+class Failed(Exception):
+    """No schemas could be made, for a reason that the next rendering may not have."""
 
-    :param fqn: the package of the release.
-    :param version: the version of the release.
-    :param packages: the paths of the release, and of the other releases in its plan.
-    :param classes: the names of the classes.
-    :returns: class -> ``{"schema": SCHEMA}``, where SCHEMA is a JSON string. If the schema cannot
-        be made: class -> ``{"problem": TEXT}``.
+
+def make(
+    fqn: str, releases: Mapping[str, tuple[Sequence[pathlib.Path], Sequence[str]]]
+) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the JSON schemas of the classes of a package.
+
+    If one of its releases reaches a limit, the following ones are not tried, so that a package
+    cannot stop a rendering for long.
+
+    :param releases: version -> the paths of the release and of the releases that fit together with
+        it, and the names of its classes.
+    :returns: version -> class -> ``{"schema": SCHEMA}``, where SCHEMA is JSON as text, or
+        ``{"problem": TEXT}``.
+    :raises Failed: if the host lacks memory, for example.
     """
-    names = [*classes]
+    found, limit = {}, ""
+    for version, (places, classes) in releases.items():
+        answer: Any = None
+        if not limit:
+            try:
+                answer = _ask(fqn, version, places)
+            except sandbox.LimitReached as error:
+                limit = f"The schemas of {version} were made in a child process, which {error}."
+        found[version] = {
+            name: {"problem": limit} if limit else _checked(answer, name) for name in classes
+        }
+    return found
+
+
+def failed(
+    releases: Mapping[str, tuple[Sequence[pathlib.Path], Sequence[str]]], problem: str
+) -> dict[str, dict[str, dict[str, str]]]:
+    """Return an answer of ``make`` that has the same problem for each class."""
+    return {
+        version: {name: {"problem": problem} for name in classes}
+        for version, (_, classes) in releases.items()
+    }
+
+
+def _ask(fqn: str, version: str, places: Iterable[pathlib.Path]) -> Any:
     try:
         with tempfile.TemporaryFile() as file:
-            file.write(json.dumps([os.fspath(path.absolute()) for path in packages]).encode())
+            file.write(json.dumps([os.fspath(place.absolute()) for place in places]).encode())
             file.seek(0)
             parameters = {"fqn": fqn, "version": version}
-            answer = sandbox.run(_FUNCTION, file, parameters, _LIMITS).content
-    except sandbox.LimitReached as error:
-        problem = f"The contracts were run in a child process, which {error}"
-    except sandbox.ChildFailed as error:
-        # The last line of a traceback is the error.
-        problem = f"The child process failed: {error}; {error.output[-_MAX_TEXT:].strip()}"
-    else:
-        return {name: _checked(answer, name) for name in names}
-    return {name: {"problem": problem} for name in names}
+            return sandbox.run(_FUNCTION, file, parameters, _LIMITS).content
+    except (sandbox.ChildFailed, OSError) as error:
+        raise Failed(str(error)) from error
 
 
 def _checked(answer: Any, name: str) -> dict[str, str]:
-    """Return the child's answer for a class, or a problem if the answer has an unexpected form.
+    """Return the child's answer for a class. A package may have taken over the child.
 
-    The answer is not trusted, since a hostile package may have taken control of the child.
-
-    :param answer: the whole answer of the child.
-    :param name: the name of the class.
+    :param answer: the whole answer. If no class could be loaded, its only key is empty.
     """
-    found = answer.get(name) if isinstance(answer, Mapping) else None
-    if isinstance(found, Mapping):
-        if isinstance(found.get("schema"), dict):
-            return {"schema": json.dumps(found["schema"], indent=2, sort_keys=False)}
-        if isinstance(found.get("problem"), str):
-            return {"problem": found["problem"][:_MAX_TEXT]}
-    return {"problem": "The child process has returned no schema"}
+    found = answer.get(name, answer.get("")) if isinstance(answer, Mapping) else None
+    if not isinstance(found, Mapping):
+        found = {}
+    problem = found.get("problem")
+    if not isinstance(problem, str):
+        problem = "The child process has returned no schema."
+    if isinstance(found.get("schema"), dict):
+        schema = _written(found["schema"])
+        if schema:
+            return {"schema": schema}
+        problem = "The schema is too long for a page."
+    return {"problem": problem[:_MAX_TEXT]}
+
+
+def _written(schema: Mapping[str, Any]) -> str:
+    """Write a schema with indents; return an empty string if it is too long."""
+    try:
+        if len(json.dumps(schema)) <= _MAX_SCHEMA:
+            written = json.dumps(schema, indent=2)
+            return written if len(written) <= _MAX_WRITTEN else ""
+    except RecursionError:
+        pass
+    return ""

@@ -21,8 +21,13 @@ from loader.site.documents import Document
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 # Words in names such as ``WebServer``.
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# The largest number of words of a package. A search does not find further words.
+# The largest number of words of a package, and of results for all of them together. A search does
+# not find further ones.
 _MAX_WORDS = 2000
+_MAX_RESULTS = 10_000
+# The largest number of words in a name, and the longest name.
+_MAX_OF_NAME = 20
+_MAX_NAME = 255
 
 
 class Found(NamedTuple):
@@ -47,10 +52,12 @@ def index(fqn: str, document: Document, listed: Mapping[str, Any]) -> dict[str, 
     """
     # A dict keeps the order, and finds a repeated entry among many at once.
     found: dict[str, dict[Found, None]] = {}
+    left = _MAX_RESULTS
     for text, entry in _entries(fqn, document, listed):
-        for word in words(text):
-            if word in found or len(found) < _MAX_WORDS:
+        for word in words(text[:_MAX_NAME])[:_MAX_OF_NAME]:
+            if left and (word in found or len(found) < _MAX_WORDS):
                 found.setdefault(word, {})[entry] = None
+                left -= 1
     return {word: [*entries] for word, entries in found.items()}
 
 
@@ -98,6 +105,8 @@ def _entries(
         path = paths.class_page(fqn, paths.LATEST, each["name"])
         yield each["name"], Found("class", each["name"], path)
         for one in each["properties"]:
+            if len(one["name"]) > _MAX_NAME:
+                continue
             text = escaped(f"{one['name']} in {each['name']}")
             anchor = urllib.parse.quote(f"property.{one['name']}")
             yield one["name"], Found("property", text, f"{path}#{anchor}")

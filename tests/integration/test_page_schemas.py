@@ -9,6 +9,8 @@ import json
 import os
 import pathlib
 import re
+import subprocess
+import sys
 import textwrap
 import zipfile
 from collections.abc import Iterator
@@ -95,7 +97,11 @@ def test_a_class_without_its_core_library_has_a_reason(tmp_path: pathlib.Path) -
     _render(site, tmp_path)
     page = _class_page(site, "org.example.a", "org.example.a.C")
     assert "No schema can be made from the contracts of this class" in page
-    assert "io.murano" in page.partition("No schema can be made")[2]
+    reason = page.partition("No schema can be made")[2].partition("</p>")[0]
+    assert "package io.murano" in reason
+    assert "this catalogue" in reason
+    assert "/tmp" not in reason
+    assert "Traceback" not in reason
 
 
 def test_a_wrong_contract_does_not_take_the_schemas_of_others(
@@ -110,19 +116,70 @@ def test_a_wrong_contract_does_not_take_the_schemas_of_others(
     assert _schema(_class_page(site, "org.example.a", "org.example.a.C"))
 
 
-def test_a_contract_that_computes_for_ever_is_stopped(
+def test_a_class_that_computes_for_ever_is_stopped_once(
     core_library: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thousand = "range(0, 1000)"
     endless = f"{thousand}.select({thousand}.select({thousand}.len()).sum()).sum()"
-    _package(tmp_path, "org.example.endless", f"$.int().check({endless} > 0 and {endless} > $)")
-    _package(tmp_path, "org.example.endless", f"'$.string($.{endless})'", "1.0.1")
-    _package(tmp_path, "org.example.endless", f"{endless}", "1.0.2")
-    monkeypatch.setattr(schemas, "_LIMITS", ChildSettings(seconds=4, memory=1024**3))
+    for number in range(3):
+        _package(tmp_path, "org.example.endless", endless, f"1.0.{number}")
+    _package(tmp_path, "org.example.a", "$.int()")
+    monkeypatch.setattr(schemas, "_LIMITS", ChildSettings(seconds=3, memory=1024**3))
+    asked = []
+    ask = schemas._ask
+    monkeypatch.setattr(schemas, "_ask", lambda *args: (asked.append(args[:2]), ask(*args))[1])
     site = tmp_path / "site"
     _render(site, core_library, tmp_path)
-    page = _class_page(site, "org.example.endless", "org.example.endless.C")
-    assert "took more than 4 seconds" in page
+    # The older versions are not tried.
+    assert [version for fqn, version in asked if fqn == "org.example.endless"] == ["1.0.2"]
+    for version in ("1.0.0", "1.0.2"):
+        page = _class_page(site, "org.example.endless", "org.example.endless.C", version)
+        assert "The schemas of 1.0.2 were made in a child process, which took more than 3" in page
+    assert _schema(_class_page(site, "org.example.a", "org.example.a.C"))
+
+
+def test_a_schema_that_is_too_long_is_not_shown(
+    core_library: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _package(tmp_path, "org.example.a", "$.int()")
+    for limit in ("_MAX_SCHEMA", "_MAX_WRITTEN"):
+        with monkeypatch.context() as patch:
+            patch.setattr(schemas, limit, 100)
+            site = tmp_path / limit
+            _render(site, core_library, tmp_path)
+        page = _class_page(site, "org.example.a", "org.example.a.C")
+        assert "The schema is too long for a page." in page
+
+
+def test_schemas_are_made_again_after_a_fault_of_the_host(
+    core_library: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no memory is left")
+
+    _package(tmp_path, "org.example.a", "$.int()")
+    site = tmp_path / "site"
+    with monkeypatch.context() as patch:
+        patch.setattr("glare_murano.package.sandbox.run", fail)
+        _render(site, core_library, tmp_path)
+    assert "no memory is left" in _class_page(site, "org.example.a", "org.example.a.C")
+    _render(site, core_library, tmp_path)
+    assert _schema(_class_page(site, "org.example.a", "org.example.a.C"))
+
+
+def test_the_child_reads_no_configuration(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / ".murano" / "murano.conf.d"
+    folder.mkdir(parents=True)
+    (folder / "secret.conf").write_text("[murano]\ndsl_iterators_limit = 77\n")
+    code = (
+        "import loader.engine.class_schemas\n"
+        "from murano.common import config\n"
+        "print(config.CONF.murano.dsl_iterators_limit)\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["2000"]
 
 
 class _Counting(sources.Local):
