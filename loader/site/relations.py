@@ -42,19 +42,17 @@ class Subclass(NamedTuple):
     fqn: str
 
 
-class Inherited(NamedTuple):
-    """The members that a class inherits from one of its base classes.
+class Base(NamedTuple):
+    """A base class, which may be in another package.
 
-    :ivar name: the name of the base class.
-    :ivar fqn: the package of the base class.
+    :ivar name: the name of the class.
+    :ivar fqn: the package of the class.
     :ivar version: the version of this package.
-    :ivar members: the members, as ``_members`` returns them.
     """
 
     name: str
     fqn: str
     version: str
-    members: Mapping[str, Any]
 
 
 class Relations:
@@ -134,16 +132,14 @@ class Relations:
                     return required, str(version)
         return None
 
-    def inherited(self, summary: Summary, fqn: str, class_name: str) -> Iterator[Inherited]:
-        """Yield the base classes of a class, the nearest first, with the inherited members.
+    def bases(self, summary: Summary, fqn: str, class_name: str) -> Iterator[Base]:
+        """Yield the direct and indirect base classes of a class, the nearest first.
 
-        A member is left out if the class itself, or a nearer base class, has a member of the same
-        name. Base classes that are not in the catalogue are left out.
+        Base classes that are not in the catalogue are left out.
 
         :param summary: the summary of the release that defines the class.
         :param fqn: the package of this release.
         """
-        seen = {*summary["members"].get(class_name, {})}
         waiting = collections.deque([(summary, fqn, class_name)])
         known = {class_name}
         while waiting:
@@ -153,13 +149,8 @@ class Relations:
                 if base in known or owner is None:
                     continue
                 known.add(base)
-                found = self._packages[owner[0]][owner[1]]
-                members = found["members"].get(base, {})
-                yield Inherited(
-                    base, *owner, {key: each for key, each in members.items() if key not in seen}
-                )
-                seen.update(members)
-                waiting.append((found, owner[0], base))
+                yield Base(base, *owner)
+                waiting.append((self._packages[owner[0]][owner[1]], owner[0], base))
 
     def subclasses(self, class_name: str) -> Sequence[Subclass]:
         """Return the direct subclasses of a class, sorted by name."""
@@ -184,14 +175,13 @@ def of_document(version: str, document: Mapping[str, Any]) -> Summary:
         "version": version,
         "requirements": document.get("requirements", {}),
         "classes": {each["name"]: each["bases"] for each in classes},
-        "members": {each["name"]: dict(_members(each)) for each in classes},
         "uses": sorted(used),
     }
     kept = ("problems", "is_temporary")
     return found | {key: document[key] for key in kept if key in document}
 
 
-def _members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the members of a class as the pages of its subclasses show them.
 
     :param each: the class, from a document.

@@ -38,7 +38,7 @@ from loader.compatibility.interface import Interface
 from loader.drawing import pictures
 from loader.site import documents, pages, paths, plans, relations, schemas, search, sources
 from loader.site.documents import Document
-from loader.site.relations import Relations, Summary
+from loader.site.relations import Base, Relations, Summary
 from loader.site.sources import Entry, Source, Unreadable
 
 # The file that marks a directory as a catalogue; it has the state for the next rendering.
@@ -47,9 +47,10 @@ STATE = "catalogue.json"
 _FEW = 10
 # The largest address space of a worker process, in bytes.
 _MAX_MEMORY = 4 * 1024**3
-# The largest number of base classes of a class, and of inherited members of all classes of a
-# release, that the pages show.
+# The largest number of base classes of a class and of all classes of a release, and of inherited
+# members of these classes, that the pages show.
 _MAX_BASES = 64
+_MAX_ALL_BASES = 5000
 _MAX_INHERITED = 20_000
 # One subclass more than a page lists.
 _MAX_SUBCLASSES = 101
@@ -329,6 +330,8 @@ class _Rendering:
             stamps = sorted(_stamps(releases[fqn], summaries[fqn]).items())
             fitting = dict(self._fitting(fqn, shown, releases))
             used = [each.stamp for entries in fitting.values() for each in entries]
+            bases = (each for one in shown for found in one["bases"].values() for each in found)
+            used += [releases[owner][version].stamp for _, owner, version in dict.fromkeys(bases)]
             text = json.dumps([self._site.title, newest[fqn], stamps, shown, used], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if self._before.prints.get(fqn) == digest:
@@ -479,7 +482,7 @@ def _related(
             is_newest = owner_fqn != fqn and found.newest(owner_fqn) == owner_version
             place = paths.LATEST if is_newest else owner_version
             links[name] = paths.class_page(owner_fqn, place, name)
-    inherited, is_cut = _inherited(fqn, summary, found)
+    bases, is_cut = _bases(fqn, summary, found)
     return {
         "version": version,
         "listed": {**_LISTED, **entry.listed},
@@ -489,7 +492,7 @@ def _related(
         "users": users.get((fqn, version), []),
         "affected": sorted(affected.difference(broken)),
         "requirers": [*found.requirers(fqn)],
-        "inherited": inherited,
+        "bases": bases,
         "is_cut": is_cut,
         "subclasses": {
             name: [
@@ -501,27 +504,21 @@ def _related(
     }
 
 
-def _inherited(
-    fqn: str, summary: Summary, found: Relations
-) -> tuple[dict[str, list[list[Any]]], bool]:
-    """Return the inherited members of all classes of a release, as for ``pages.Release``.
+def _bases(fqn: str, summary: Summary, found: Relations) -> tuple[dict[str, list[Base]], bool]:
+    """Return the base classes of all classes of a release.
 
-    :returns: the members, and whether some were left out.
+    :returns: class -> base classes, the nearest first; and whether some were left out.
     """
-    inherited: dict[str, list[list[Any]]] = {}
-    left, is_cut = _MAX_INHERITED, False
+    bases: dict[str, list[Base]] = {}
+    left = _MAX_ALL_BASES
+    is_cut = False
     for name in summary["classes"]:
-        bases = inherited[name] = []
-        for each in found.inherited(summary, fqn, name) if left else ():
-            if len(bases) == _MAX_BASES:
-                is_cut = True
-                break
-            path = paths.class_page(each.fqn, each.version, each.name)
-            members = dict(itertools.islice(each.members.items(), left))
-            bases.append([each.name, path, members])
-            left -= len(members)
-            is_cut = is_cut or len(members) < len(each.members)
-    return inherited, is_cut or not left
+        most = min(_MAX_BASES, left)
+        several = [*itertools.islice(found.bases(summary, fqn, name), most + 1)] if left else []
+        bases[name] = several[:most]
+        left -= len(bases[name])
+        is_cut = is_cut or len(several) > most
+    return bases, is_cut or not left
 
 
 # The next two functions run in worker processes.
@@ -610,10 +607,11 @@ def _write_pages(
     releases = [
         pages.Release(
             **{
-                **each,
+                **{key: value for key, value in each.items() if key != "bases"},
                 "fqn": fqn,
                 "document": found[each["version"]],
                 "dependents": [relations.Dependent(*one) for one in each["dependents"]],
+                **_inherited(new, found[each["version"]], each),
                 "schemas": made.get(each["version"], {}),
             }
         )
@@ -638,6 +636,43 @@ def _write_pages(
     file = folder / _WORDS
     file.unlink(missing_ok=True)
     file.write_text(json.dumps(words, separators=(",", ":")))
+
+
+def _inherited(new: pathlib.Path, document: Document, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inherited members of the classes of a release, as for ``pages.Release``.
+
+    A member is left out if the class itself, or a nearer base class, has a member of the same name.
+
+    :param shown: the content of the pages of the release, besides the document.
+    """
+    inherited: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    own = {each["name"]: each for each in document.get("classes", ())}
+    left, is_cut = _MAX_INHERITED, shown["is_cut"]
+    for name, bases in shown["bases"].items():
+        seen = {key for key, _ in relations.members(own[name])} if name in own else set()
+        inherited[name] = []
+        for base, fqn, version in bases:
+            members = _members(new, fqn).get(version, {}).get(base, {})
+            new_ones = [(key, each) for key, each in members.items() if key not in seen]
+            seen.update(members)
+            path = paths.class_page(fqn, version, base)
+            inherited[name].append((base, path, dict(new_ones[:left])))
+            is_cut = is_cut or len(new_ones) > left
+            left -= min(left, len(new_ones))
+    return {"inherited": inherited, "is_cut": is_cut}
+
+
+@functools.lru_cache(maxsize=4)
+def _members(new: pathlib.Path, fqn: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the members of all classes of a package: version -> class -> members.
+
+    Many packages extend the classes of few ones, such as the core library.
+    """
+    found = json.loads((new / _folder(fqn) / _DATA).read_bytes())
+    return {
+        version: {each["name"]: dict(relations.members(each)) for each in one.get("classes", ())}
+        for version, one in found.items()
+    }
 
 
 def _write(folder: pathlib.Path, files: Iterable[tuple[str, str]]) -> None:

@@ -4,15 +4,13 @@
 
 from typing import Any
 
-from loader.site.relations import Dependent, Inherited, Relations, Subclass
+from loader.site.relations import Base, Dependent, Relations, Subclass
 
 
 def _release(version: str, classes: dict[str, list[str]], **requirements: str) -> dict[str, Any]:
     required = {f"org.{name}": written for name, written in requirements.items()}
-    members = {name: {f"property {name[-3:]}": "In", "property name": ""} for name in classes}
     return {
         **{"version": version, "classes": classes, "requirements": required},
-        "members": members,
     }
 
 
@@ -60,14 +58,14 @@ def test_a_class_is_looked_up_as_the_engine_does_it() -> None:
     assert FOUND.owner(DB1, "org.db", "org.wiki.Wiki") is None
 
 
-def test_members_are_inherited_from_the_version_that_is_required() -> None:
-    assert [*FOUND.inherited(WIKI2, "org.wiki", "org.wiki.Wiki")] == [
-        Inherited("org.db.Db", "org.db", "2.0.0", {"property .Db": "In"})
+def test_base_classes_are_those_of_the_version_that_is_required() -> None:
+    assert [*FOUND.bases(WIKI2, "org.wiki", "org.wiki.Wiki")] == [
+        Base("org.db.Db", "org.db", "2.0.0")
     ]
-    assert [*FOUND.inherited(SHOP, "org.shop", "org.shop.Shop")] == [
-        Inherited("org.db.Db", "org.db", "1.0.0", {"property .Db": "In"})
+    assert [*FOUND.bases(SHOP, "org.shop", "org.shop.Shop")] == [
+        Base("org.db.Db", "org.db", "1.0.0")
     ]
-    assert [*FOUND.inherited(DB1, "org.db", "org.db.Db")] == []
+    assert [*FOUND.bases(DB1, "org.db", "org.db.Db")] == []
 
 
 def test_subclasses_are_those_of_the_newest_releases() -> None:
