@@ -16,6 +16,7 @@ import os
 import random
 import threading
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ _STEP_SECONDS = 0.01
 _MANY = 100
 
 DONE, WARNED, REFUSED = "done", "done with a warning", "refused"
+# What the answer to a request may be if the other request came first.
+_LATE = (WARNED, REFUSED)
 
 OWNER, OTHER = "owners", "others"
 # The states of packages. A release and a draft are private.
@@ -58,7 +61,8 @@ class End(NamedTuple):
 def run(first: Send, second: Send) -> list[tuple[str, str]]:
     """Send both requests of each round at once; return the answers by round.
 
-    A request that was refused begins earlier in the next round, so that both orders occur.
+    A request that was refused, or had a warning, begins earlier in the next round, so that both
+    orders occur.
     """
     # How much earlier the first request begins, in seconds.
     ahead = 0.0
@@ -70,7 +74,7 @@ def run(first: Send, second: Send) -> list[tuple[str, str]]:
                 for send, delay in ((first, -ahead), (second, ahead))
             )
             answer, other = (each.result() for each in list(sent))
-            ahead += _STEP_SECONDS * ((answer == REFUSED) - (other == REFUSED))
+            ahead += _STEP_SECONDS * ((answer in _LATE) - (other in _LATE))
             found.append((answer, other))
     return found
 
@@ -202,7 +206,8 @@ class Races(abc.ABC):
     @pytest.fixture
     def names(self, request: pytest.FixtureRequest) -> list[str]:
         """A name for each round, which no other test uses."""
-        prefix = "".join(each if each.isalnum() else "_" for each in request.node.name)
+        # A name of a package must not be too long.
+        prefix = f"{request.node.originalname}_{zlib.crc32(request.node.name.encode()):x}"
         return [f"org.{prefix}.n{number}" for number in range(ROUNDS)]
 
     def change(self, name: str) -> Callable[[Any, str], requests.Response]:
