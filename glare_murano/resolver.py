@@ -455,8 +455,8 @@ class _Requirer(Node):
 
     The targets of the node are the nodes of the required ranges.
 
-    :ivar demands: the demands of the release or the roots, each with the node of the range.
-    :ivar external: those demands of the release or the roots that provided packages satisfy.
+    :ivar demands: the demands that no provided package satisfies, each with the node of its range.
+    :ivar external: the demands that provided packages satisfy.
     """
 
     def __init__(self) -> None:

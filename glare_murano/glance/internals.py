@@ -216,8 +216,8 @@ def routed_method(request: webob.Request) -> str:
     """Return the method of a request as Glance's router reads it.
 
     The router reads the method from the parameter ``_method`` in the URL. If the URL has no such
-    parameter, the router looks for it in the body of an HTML form. The same body can be read as a
-    form and as JSON.
+    parameter, the router looks for it in the body of an HTML form. The function that handles the
+    request may then read the same body as JSON.
     """
     try:
         preferred = _sent_values(request).get("_method")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Replace Glare's locks, so that uploads of packages do not take these locks.
+"""Exempt uploads of packages from Glare's locks.
 
 During an upload, Glare itself locks an artifact twice, in four transactions. An upload of a package
 locks the row of the artifact instead, and has a lease; see ``uploads``. All other requests still

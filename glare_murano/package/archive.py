@@ -221,7 +221,10 @@ class Archive(abc.ABC):
 
 
 class _NewZipFile(zipfile.ZipFile):
-    """A new ZIP file. If writing fails, Python does not complete the file when it frees it."""
+    """A new ZIP file, which stays incomplete if writing fails.
+
+    Python would complete an ordinary ``ZipFile`` when the object is freed.
+    """
 
     def __del__(self) -> None:
         # The method of the base class would complete the file. It fails if Ctrl-C has interrupted

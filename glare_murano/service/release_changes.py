@@ -44,12 +44,12 @@ class ReleaseChange(NamedTuple):
 
     @property
     def is_added(self) -> bool:
-        """Whether the package becomes a release."""
+        """Whether the package becomes active."""
         return self.becomes == ACTIVE != self.was
 
     @property
     def is_removed(self) -> bool:
-        """Whether the package stops being a release."""
+        """Whether the package is active before the request, but not after it."""
         return self.was == ACTIVE != self.becomes
 
     @property

@@ -102,8 +102,8 @@ class _WarmProcess:
     def __init__(self, command: Sequence[str], path: str) -> None:
         """Start the warm process, and hide the memory and the open files of the calling process.
 
-        The open files contain archives and answers of other children. Afterwards, the kernel lets
-        no other process of the same user read them, and so no child of the warm process.
+        The open files contain archives and the answers of children. Once they are hidden, no other
+        process of the same user can read them. So a child cannot read another child's answer.
 
         :param command: the command that starts the process.
         :param path: the value of ``PYTHONPATH`` for the process.
