@@ -33,6 +33,6 @@ OPTIONS = [
 def limits(options: Any) -> Limits:
     """Return the configured limits of archives.
 
-    :param options: the values of ``OPTIONS``.
+    :param options: the values of the options in ``OPTIONS``, by name.
     """
     return Limits(**{field: options[name] for field, (name, _) in _OPTIONS.items()})

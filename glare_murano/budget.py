@@ -30,7 +30,7 @@ class Budget:
     def __init__(
         self, seconds: float, remedy: str, error: Callable[[str], Exception] = Unplannable
     ) -> None:
-        """Begin to measure the time.
+        """Begin to measure the time of a request.
 
         :param seconds: the longest time for the request, in seconds.
         :param remedy: what the client can request instead, for the message of a refusal.
@@ -48,9 +48,10 @@ class Budget:
         """Check that the time of the request is not over.
 
         :param step: what the request does next, for the message.
-        :param place: what the step works on, such as a package, for the message. It is converted to
-            a string only if the time is over.
-        :raises Unplannable: if the time is over; ``__init__`` can set another exception.
+        :param place: what the step works on, such as a package, for the message. This object is
+            converted to a string only if the time is over.
+        :raises Unplannable: if the time is over; the parameter ``error`` of ``__init__`` can set
+            another exception.
         """
         if time.monotonic() > self._due:
             self._act(step, place)
@@ -62,7 +63,8 @@ class Budget:
 
         :param step: what the request does with the items, for the message.
         :param place: a function that returns a description of an item, for the message.
-        :raises Unplannable: if the time is over; ``__init__`` can set another exception.
+        :raises Unplannable: if the time is over; the parameter ``error`` of ``__init__`` can set
+            another exception.
         """
         for item in items:
             if time.monotonic() > self._due:
@@ -79,9 +81,9 @@ class Budget:
 
 
 class PausingBudget(Budget):
-    """A budget that pauses now and then, so that other green threads of the process can run.
+    """A budget whose checks pause now and then, so that other green threads can run.
 
-    Use it only for a request that holds no lock.
+    Use this class only for a request that holds no lock.
     """
 
     def __init__(self, seconds: float, remedy: str) -> None:

@@ -4,7 +4,8 @@
 
 Servers and the loader apply these rules before they plan, so both give the same answer:
 
-- A release whose name is under a reserved prefix must belong to one of the prefix's projects.
+- A release whose name is under a reserved prefix must belong to a project for which the prefix is
+  reserved.
 - A release of the core library, which is the package ``io.murano``, must be public. This rule does
   not apply if the operator has reserved that name.
 - In a query with ``private_overrides`` set to false, a public release excludes all releases of the
@@ -36,7 +37,7 @@ class Offer(Protocol):
 
     @property
     def key(self) -> PackageVersion:
-        """The FQN and the version."""
+        """The FQN and the version of the release."""
 
     @property
     def id(self) -> str:
@@ -59,7 +60,7 @@ class Excluded:
     """A release that the client can see, but that must not be chosen.
 
     :param owner: the project that owns the release.
-    :param reason: the rule that excludes the release, for a message.
+    :param reason: why the release must not be chosen, for a message.
     """
 
     key: PackageVersion
@@ -86,7 +87,8 @@ class Eligibility:
     def find_objection(self, offer: Offer) -> str:
         """Check the name, the owner and the visibility of a release against the rules.
 
-        Other releases of the same name are not considered; see ``select``.
+        Other releases of the same name are not considered, so ``private_overrides`` has no effect
+        here. ``select`` considers them.
 
         :returns: why the release must not be chosen; empty if it may be chosen.
         """
@@ -101,7 +103,10 @@ class Eligibility:
         return _NOT_PUBLIC if fqn == CORE_LIBRARY and visibility != PUBLIC else ""
 
     def allows_class(self, class_name: str, offer: Offer) -> bool:
-        """Return whether the reserved names allow a release to define a class."""
+        """Return whether the reserved names allow a release to define a class.
+
+        A release from the operator may define any class.
+        """
         return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
@@ -130,8 +135,8 @@ class Eligibility:
 def is_from_operator(offer: Offer) -> bool:
     """Return whether a release comes from the operator.
 
-    A release from the operator has no owner and no visibility. It is in a directory on the host, or
-    in a lock file of public releases.
+    Such a release has no owner and no visibility. It comes from a directory on an engine's host, or
+    from a lock file of public releases.
     """
     return _is_from_operator(offer.owner, offer.visibility)
 

@@ -2,9 +2,9 @@
 
 """Define the fields of a stored package, and how to fill each field from an archive.
 
-Glare fills the fields of an artifact from this table, and Glance fills the properties of an image
-(see ``images``). The loader finds packages by these fields. This module also fills Glare's common
-fields ``description`` and ``tags``.
+The table ``FIELDS`` lists the fields. Glare fills the fields of an artifact from it, and Glance
+fills the properties of an image (see ``images``). The loader finds packages by these fields. This
+module also fills Glare's common fields ``description`` and ``tags``.
 """
 
 import dataclasses
@@ -59,8 +59,8 @@ class Field:
 
     :param kind: the type of the value: ``string``, ``list`` (of strings) or ``dict`` (of strings).
     :param description: the description of the field in the API's schema.
-    :param fill: a function that returns the value of the field for a package; None if the publisher
-        sets the field.
+    :param fill: a function that takes the contents of a package, and returns the value of the
+        field. Without a function, the publisher sets the field.
     :param mutable: whether the field may change while the artifact is active.
     :param max_length: the largest length of the string, or of each element, in characters.
     :param is_line: whether the value is a string on one line, without control characters. Such a
@@ -85,8 +85,8 @@ class Field:
 class Blob:
     """A file that is extracted from an archive, and stored as a separate blob.
 
-    :param fill: a function that returns the content of the blob for a package; None if the package
-        has no such file.
+    :param fill: a function that takes the contents of a package, and returns the content of the
+        blob, or None if the package has no such file.
     :param content_type: a function that takes the content, and returns its content type. The
         default function recognizes images.
     """
@@ -174,9 +174,9 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values for the fields in ``FIELDS`` and ``COMMON`` from a package, by field name.
+    """Return the values of the fields in ``FIELDS`` and ``COMMON`` for a package.
 
-    Fields that the publisher sets are left out.
+    :returns: name of the field -> value. Fields that the publisher sets are left out.
     """
     values = {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
     manifest = contents.manifest
@@ -207,7 +207,8 @@ def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
     There is also a problem if all lists and mappings together have too many elements. Glare checks
-    the limits of its fields even when it loads a stored value, so no such value may be stored.
+    the limits of its fields even when it loads a stored value. So a value that exceeds a limit must
+    not be stored.
 
     :param values: the values of fields, by name; see ``from_contents``.
     """

@@ -21,14 +21,16 @@ _Version = TypeVar("_Version")
 def fewest_newest(
     versions: Iterable[tuple[_Version, int]], budget: Budget, place: object
 ) -> tuple[_Version, ...]:
-    """Return the fewest versions that together satisfy all ranges.
+    """Return the fewest versions of a package that together satisfy all its required ranges.
 
-    A range that no version satisfies is ignored. If several sets of versions are equally small, the
-    set with the newest versions is returned. Sets are compared by their newest version, then by the
-    next version, and so on. The result is called a greatest minimum hitting set.
+    Several versions together satisfy a range if at least one of them is in the range. A range that
+    contains no available version is ignored. If several sets of versions are equally small, the set with the newest
+    versions is returned. Sets are compared by their newest version, then by the next version, and
+    so on. The result is called a greatest minimum hitting set.
 
     :param versions: the available versions, the best first. As a rule, the best version is the
-        newest. Each version comes with a bit mask: bit n is set if the version satisfies range n.
+        newest. Each version comes with a bit mask of the numbered ranges: bit n is set if the
+        version is in range n.
     :param budget: the time limit of the request.
     :param place: the package, for the message if the time is over.
     :returns: the chosen versions, in the order of ``versions``.
@@ -58,10 +60,10 @@ def fewest_newest(
 
 
 class _Search:
-    """A search for a few of the given sets that together contain all wanted ranges.
+    """A search in a list of sets, for a few sets that together contain all wanted ranges.
 
-    A set contains the ranges that a version satisfies. It is a bit mask with a bit for each range.
-    The given sets are in a list, and sets at the beginning of this list are preferred.
+    Each set contains the ranges that one version satisfies. A set is a bit mask with a bit for each
+    range. The sets at the beginning of the list are preferred.
     """
 
     def __init__(self, sets: Sequence[int], budget: Budget, place: object) -> None:
@@ -74,13 +76,13 @@ class _Search:
         self._place = place
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the indexes of sets that together have all wanted bits.
+        """Find at most ``size`` sets that together have all wanted bits.
 
         :param start: the index of the first set that may be used.
         :param wanted: the wanted bits.
         :param size: the largest number of sets.
-        :returns: the indexes. If several choices of sets are possible, the first choice in
-            lexicographic order is returned. None if ``size`` sets are not enough.
+        :returns: the indexes of the sets, in ascending order; None if there are no such sets. If
+            several choices of sets are possible, the first in lexicographic order is returned.
         :raises TooManyVersions: if the search needs too many steps.
         :raises Unplannable: if the time of the request is over.
         """

@@ -100,14 +100,14 @@ def is_package_id(text: str) -> bool:
 
 
 def property_name(field: str) -> str:
-    """Return the name of the property for a field of ``fields.FIELDS``."""
+    """Return the name of the image property in which the server stores the value of a field."""
     return _NAMES.get(field, f"{PREFIX}{field}")
 
 
 def property_names(field: str) -> list[str]:
-    """Return the names of the properties that can contain the value of a field.
+    """Return the names of the image properties that can contain the value of a field.
 
-    The first property is written by the server. If the owner may change the field, there is a
+    The server writes the first property. If the owner of the image may change the field, there is a
     second property, which the owner sets.
     """
     own = [_OWN_PREFIX + field] if field in _CHANGEABLE else []
@@ -115,7 +115,7 @@ def property_names(field: str) -> list[str]:
 
 
 def of_server(names: Iterable[str]) -> set[str]:
-    """Return those of the given property names that only the server can write."""
+    """Select the names of the properties that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
@@ -123,7 +123,7 @@ def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
     """Return the properties for the image of a package, by name. Empty values are left out.
 
     :param contents: the metadata of the package.
-    :param sha256: the SHA-256 digest of its archive, in hexadecimal.
+    :param sha256: the SHA-256 digest of the package's archive, in hexadecimal.
     """
     values = {property_name(name): value for name, value in contents.values.items()}
     values |= {VERSION: str(contents.version), SHA256: sha256}
@@ -148,6 +148,7 @@ def is_release(image: Mapping[str, Any]) -> bool:
 def release(image: Mapping[str, Any]) -> wire.Release:
     """Read a release from an image.
 
+    :param image: the image in the form of Glance's API, with its properties.
     :raises glare_murano.wire.Malformed: if a property is missing or has an unexpected form.
     """
     return wire.release_from_json(
@@ -168,10 +169,11 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 
 
 def version(image: Mapping[str, Any]) -> str | None:
-    """Return the version of the package in an image, whatever its state; it can be a draft.
+    """Return the version of the package in an image. The package may be a draft, or inactive.
 
-    :returns: the version. None if the image is not a package, or if its name or owner was changed,
-        so that its id no longer follows from its name and owner.
+    :param image: the image in the form of Glance's API, with its properties.
+    :returns: the version. None if the image is not a package, or if the name or the owner of the
+        image was changed, so that the id does not match them any more.
     """
     for name in (VERSION, OWN_VERSION):
         found = image.get(name)
@@ -181,16 +183,18 @@ def version(image: Mapping[str, Any]) -> str | None:
 
 
 def _has_id_of(image: Mapping[str, Any], version: str) -> bool:
-    """Return whether an image has the id that follows from its owner, its name and a version.
+    """Return whether the id of an image was made from its owner, its name and a version.
 
-    An image without an owner has no such id.
+    The result is False for an image without an owner.
     """
     owner, name = image.get("owner"), image.get("name")
     return bool(owner and name) and image.get("id") == image_id(str(owner), str(name), version)
 
 
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all fields of a package that its image contains, by the names that Glare uses.
+    """Return the fields of a package from its image, by the names that Glare uses.
+
+    The result also contains the times of the image, and the digest and the size of the archive.
 
     :param image: the image in the form of Glance's API, with its properties.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
@@ -205,9 +209,10 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Read fields of a package from the properties of its image.
 
-    A value that the owner has set replaces the value from the archive, unless the value of the
-    owner is malformed.
+    A value that the owner of the image has set replaces the value from the archive. If the owner's
+    value is malformed, it is ignored.
 
+    :param properties: the properties of the image, by name.
     :param names: the names of the fields to read. Fields without a property are left out.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected
         form.
@@ -226,8 +231,11 @@ def fields_of(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
 def _without_surrogates(value: Any) -> Any:
     """Remove strings with surrogate characters from the value of a field.
 
-    JSON can contain such strings, but they cannot be encoded in UTF-8. A value that is a single
-    string becomes empty.
+    JSON can contain such strings, but they cannot be encoded in UTF-8.
+
+    :param value: a list of strings, or a string.
+    :returns: the list without such strings. A string is returned as it is, but a string with
+        surrogate characters is replaced by an empty string.
     """
     if isinstance(value, list):
         return [each for each in value if not _SURROGATES.search(each)]
@@ -250,7 +258,9 @@ def _decoded(name: str, value: object) -> Any:
     """Convert the value of a property to the value of a field.
 
     :param name: the name of the field.
-    :raises glare_murano.wire.Malformed: if the value should be JSON, and has an unexpected form.
+    :param value: the value of the property. For a list or a mapping, it should be JSON.
+    :raises glare_murano.wire.Malformed: if the field is a list or a mapping, and the value has an
+        unexpected form.
     """
     if name not in _ENCODED:
         return value
@@ -258,7 +268,7 @@ def _decoded(name: str, value: object) -> Any:
 
 
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """Read a property whose value is a list of strings, or a mapping of strings, in JSON.
+    """Read a property whose value is JSON: a list of strings, or a mapping with strings as values.
 
     :param text: the value of the property.
     :param name: the name of the property, for messages.
@@ -273,8 +283,9 @@ def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) 
 
 
 def requirements(text: str) -> dict[str, str]:
-    """Read the property with the requirements: FQN -> range, as written.
+    """Read the requirements of a package from the value of a property: FQN -> range, as written.
 
+    :param text: the value of the property, in JSON.
     :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, REQUIREMENTS, dict)
@@ -283,8 +294,9 @@ def requirements(text: str) -> dict[str, str]:
 
 
 def classes(text: str) -> list[str]:
-    """Read the property with the names of the classes.
+    """Read the names of the classes of a package from the value of a property.
 
+    :param text: the value of the property, in JSON.
     :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: list[str] = strings(text, CLASSES, list)
@@ -292,8 +304,10 @@ def classes(text: str) -> list[str]:
 
 
 def inherits(text: str) -> dict[str, str]:
-    """Read the property with the base classes: base class -> its subclasses, joined by commas.
+    """Read the base classes of a package's classes from the value of a property.
 
+    :param text: the value of the property, in JSON.
+    :returns: base class -> its direct subclasses in the package, joined by commas.
     :raises glare_murano.package.GlareMuranoError: if the value has an unexpected form.
     """
     found: dict[str, str] = strings(text, INHERITS, dict)

@@ -4,8 +4,8 @@
 
 The engine looks for a base class in the package of the subclass, and in the packages that this
 package requires directly. So a package can extend a class of another package only if it requires
-the other package in a range that contains a version with the class. Servers and the loader share
-this module, so both give the same answers.
+the other package, in a range that contains a version that defines the class. Servers and the loader
+share this module, so both give the same answers.
 """
 
 import collections
@@ -41,17 +41,19 @@ class Extensions(Protocol):
     """The packages in which subclasses are searched, such as those in a service's database."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find the packages that define direct subclasses of classes.
+        """Find the packages that define direct subclasses of the given base classes.
 
         :param base_names: the names of the base classes.
+        :returns: a record for each base class and each package with direct subclasses of it.
         """
 
     def find_requirements(
         self, ids: Collection[str]
     ) -> Mapping[str, Mapping[str, str]] | Mapping[str, Mapping[str, VersionSpec]]:
-        """Return the requirements of packages: id of the package -> FQN of a requirement -> range.
+        """Return the requirements of packages.
 
         :param ids: the ids of the packages.
+        :returns: id of the package -> FQN of a required package -> range.
         """
 
 
@@ -60,8 +62,8 @@ class Subclass:
     """A direct or indirect subclass of the requested class.
 
     :param name: the fully qualified name of the subclass.
-    :param extends: its direct base classes, sorted. Only the requested class and its subclasses are
-        listed.
+    :param extends: the direct base classes of the subclass, sorted. Only the requested class and
+        its subclasses are listed; other base classes are left out.
     :param packages: the packages that define the subclass: FQN -> versions, the newest first.
     """
 
@@ -110,9 +112,9 @@ class _Hierarchy:
     The first round finds the direct subclasses. Each further round finds the direct subclasses of
     the classes that the previous round has found.
 
-    :ivar extends: the name of each subclass -> those of its direct base classes that are the class
-        itself or one of its subclasses.
-    :ivar packages: the name of each subclass -> the packages that define it.
+    :ivar extends: the name of each subclass -> its direct base classes. Only the searched class and
+        its subclasses are listed.
+    :ivar packages: the name of each subclass -> the packages that define the subclass.
     """
 
     def __init__(
@@ -165,10 +167,10 @@ class _Hierarchy:
 
 
 def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
-    """Return whether a requirement makes the engine look for base classes in another package.
+    """Return whether a requirement makes the engine look for base classes in another release.
 
-    The answer is no only if a package requires itself in a range that contains its own version:
-    then the engine loads no other version of the package.
+    The result is False only if a package requires itself, and satisfies this requirement with its
+    own version. Then the engine loads no other version of the package.
 
     :param package: the package that has the requirement.
     :param fqn: the required package.
@@ -183,13 +185,13 @@ def _inheritance_check(
     defining: Collection[PackageVersion],
     requirements: Mapping[str, Mapping[str, str | VersionSpec]],
 ) -> Callable[[ExtendingRecord], bool]:
-    """Return a function that checks whether a package can extend a class of given packages.
+    """Return a function that checks whether the package of a record can extend a class.
 
-    A package can extend the class if it is one of the given packages, or if it requires one of them
-    in a range that contains the version of the given package.
+    The package can extend the class if it defines the class itself. It can also extend the class if
+    it requires a defining package, in a range that contains the version of the defining package.
 
-    :param defining: the given packages, which define the class.
-    :param requirements: the requirements of packages: id -> FQN -> range.
+    :param defining: the packages that define the class.
+    :param requirements: the requirements of packages: id -> FQN of a required package -> range.
     """
     by_name = collections.defaultdict(list)
     for package in defining:

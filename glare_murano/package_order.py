@@ -78,14 +78,18 @@ class Order:
 
     @property
     def complete(self) -> tuple[Key, ...]:
-        """The keys of this order, followed by keys for packages that this order cannot separate."""
+        """The keys of this order, followed by the name and the version unless it has them already.
+
+        The added keys sort packages that have equal values for the keys of this order. The newest
+        version comes first.
+        """
         names = {key.name for key in self.keys}
         return (*self.keys, *(key for key in _LAST_KEYS if key.name not in names))
 
     def marker(self, values: Mapping[str, Any]) -> str:
         """Return the marker for the page that begins after a package.
 
-        :param values: the package's values: name of a key -> value, and ``id`` -> the id.
+        :param values: the values of the package: name of a key -> value, and ``id`` -> the id.
         """
         names = ("id", *(key.name for key in self.complete))
         chosen = {name: values[name] for name in names}
@@ -94,7 +98,7 @@ class Order:
         return json.dumps(chosen, separators=(",", ":"))
 
     def read_marker(self, text: str) -> dict[str, Any]:
-        """Read a marker.
+        """Parse a marker that ``marker`` has returned.
 
         :returns: name of a key -> value, and ``id`` -> the id of the package.
         :raises InvalidParameter: if the text is not a marker of this order.
@@ -138,9 +142,9 @@ BY_NAME = Order.of("name:asc,version:desc")
 
 
 def relevance(fields: Mapping[str, Any], words: Iterable[str]) -> int | None:
-    """Return how well a package matches a search for words.
+    """Return how well a package matches a search for words; a smaller number is better.
 
-    :param fields: the fields of the package, and its name.
+    :param fields: the fields of the package, including its name: name of a field -> value.
     :param words: strings, compared without regard to case.
     :returns: the index in ``SEARCHED`` of the first field that contains one of the words, where 0
         is the best match; None if no field contains any of them.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refuse a request that replaces lists of a package if another request has changed a list.
+"""Prevent clients from overwriting each other's changes to lists of a package, such as the tags.
 
 To add a tag, a client reads all tags, and sends all of them back with the new tag. If another
 client has added a tag in between, this other tag would be lost. So the client sends digests of the
@@ -31,7 +31,7 @@ def write(lists: Mapping[str, Iterable[str]]) -> str:
 
 
 def find_changed(header: str, fields: Mapping[str, Any]) -> str:
-    """Return the names of the lists that have changed since the client read them.
+    """Return the names of the lists in a header that have changed since the client read them.
 
     :param header: the value of the header ``HEADER``.
     :param fields: the present fields of the package, by name.

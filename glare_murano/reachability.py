@@ -55,7 +55,7 @@ def start(root: Node, budget: Budget) -> set[Node]:
 
 
 def update(nodes: Iterable[Node], budget: Budget) -> set[Node]:
-    """Update the graph after the targets of some nodes may have changed.
+    """Find out again which nodes can be reached, after the targets of some nodes may have changed.
 
     :param nodes: the nodes whose targets may have changed.
     :returns: the nodes that have become reachable, and the nodes that have become unreachable, in
@@ -94,8 +94,12 @@ def _reach_targets(node: Node, budget: Budget) -> set[Node]:
 
 
 def _reattach(orphans: Iterable[Node], budget: Budget) -> set[Node]:
-    """Find new parents for nodes that have lost their parents, whatever the level of the parents.
+    """Find a new parent for each node that has lost its parent, if the node can still be reached.
 
+    ``_detach`` first looks for a parent on a lower level. After that, any reached node that leads
+    to the node can be its parent.
+
+    :param orphans: the nodes that have lost their parents.
     :returns: the nodes that can no longer be reached from the root.
     """
     detached = _detach(orphans, budget)
@@ -114,14 +118,15 @@ def _reattach(orphans: Iterable[Node], budget: Budget) -> set[Node]:
 
 
 def _detach(orphans: Iterable[Node], budget: Budget) -> list[Node]:
-    """Find new parents for nodes that have lost their parents, and detach all other such nodes.
+    """Find new parents on lower levels for nodes that have lost their parents.
 
-    Only a node on a lower level than the orphan can be its new parent, so the level of the orphan
-    does not change. The children of a detached node also lose their parent, and are treated in the
-    same way. Nodes on low levels are treated first, since the others depend on them.
+    A new parent is on a lower level than its node, so the level of the node does not change. A node
+    without such a parent is detached: it has no parent and no level. The children of a detached
+    node also lose their parent, and are treated in the same way. Nodes on low levels are treated
+    first, since nodes on higher levels depend on them.
 
     :param orphans: the nodes that have lost their parents.
-    :returns: the detached nodes, which have no parent and no level.
+    :returns: the detached nodes.
     """
     numbers = itertools.count()
     queue = [(node._level, next(numbers), node) for node in orphans]

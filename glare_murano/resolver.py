@@ -10,8 +10,8 @@ services and the loader share this code, so they give the same answer.
 Versions are chosen by these rules:
 
 - A pinned version is one with which an environment was deployed. A range that contains a pinned
-  version takes this version. If a range is exactly a version, a pin with the same build metadata
-  goes before other pins.
+  version takes this version. If a range names exactly one version, a pinned version with the same
+  build metadata precedes other pinned versions.
 - For the other ranges of a package, the fewest versions are chosen that together satisfy all of
   them. If several sets of versions are equally small, the set with the newest versions is chosen.
 - An exact-only version, such as a yanked version, is chosen only if it is pinned, or if a range
@@ -22,8 +22,8 @@ Versions are chosen by these rules:
 Planning takes several rounds. Each round chooses the versions again, from the ranges that the
 choices of the previous round require. The last round changes nothing. In a dependency cycle, each
 version of a package may lead to a range that excludes this version, and the rounds would never end.
-Then the required ranges of this package are kept for all later rounds, and several versions of the
-package may be chosen.
+In such a case, the required ranges of this package are kept for all later rounds, and several
+versions of the package may be chosen.
 """
 
 import collections
@@ -88,11 +88,12 @@ IsExactOnly = Callable[[PackageVersion], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """A requirement: a package, a range, and who requires it.
+    """A requirement: a package, a range, and the release that has the requirement.
 
     :param fqn: the required package.
     :param spec: the required range.
-    :param requirer: the release that has the requirement; None for a root.
+    :param requirer: the release that has the requirement; None for a root, which is a requirement
+        of the query itself.
     """
 
     fqn: str
@@ -105,7 +106,7 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """A root of a plan: a required range, which may come from the header of an object.
+    """A root of a plan: a requirement of the query, which may come from the header of an object.
 
     An object in an environment's model has a header, which names the object's class, and a range of
     versions for the package of the class.
@@ -113,7 +114,8 @@ class Header:
     :param fqn: the required package.
     :param spec: the required range.
     :param defining: the versions of the package that define the object's class. Only these versions
-        may be chosen. None for a root without an object.
+        may be chosen. None if the root does not come from an object; then any version may be
+        chosen.
     """
 
     fqn: str
@@ -122,7 +124,7 @@ class Header:
 
 
 class Source(Protocol):
-    """The catalogue that supplies the packages for a plan.
+    """The catalogue that supplies the versions and the requirements of packages for a plan.
 
     A plan requests the versions of each package once, and the requirements of each release once.
     """
@@ -130,8 +132,8 @@ class Source(Protocol):
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return the available versions of packages: FQN -> versions, the best first.
 
-        With one catalogue, the best version is the newest. With several catalogues, all versions of
-        an earlier catalogue may be better than those of a later one.
+        With one catalogue, the best version is the newest. With several catalogues, all versions in
+        an earlier catalogue may be better than all versions in a later catalogue.
 
         :param fqns: the packages.
         """
@@ -139,17 +141,19 @@ class Source(Protocol):
     def requirements(
         self, releases: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """Return the requirements of releases: release -> FQN -> range."""
+        """Return the requirements of releases: release -> FQN of a required package -> range."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Unsatisfied:
-    """A demand that no version satisfies.
+    """A demand, which is a requirement, that no version satisfies.
 
-    :param chain: the demands that lead from a root to this demand, which is the last of them.
-    :param available: the available versions of the package, without exact-only versions, the newest
-        first.
-    :param exact_only: the exact-only versions of the package, the newest first.
+    :param chain: the demands that lead from a root of the plan to this demand. This demand is the
+        last of the chain.
+    :param available: the available versions of the package, the newest first, without the versions
+        in ``exact_only``.
+    :param exact_only: the available versions that are chosen only if they are pinned, or if a range
+        names them exactly; the newest first.
     :param provided: the versions of the package that the engine provides, the newest first.
     """
 
@@ -162,9 +166,9 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class External:
-    """A demand that a provided package satisfies.
+    """A demand, which is a requirement, that an extension plug-in of the engine satisfies.
 
-    :param version: the version of the provided package.
+    :param version: the version of the package that the plug-in provides.
     """
 
     demand: Demand
@@ -173,10 +177,11 @@ class External:
 
 @dataclasses.dataclass(frozen=True)
 class Undefined:
-    """A class in the header of an object, for which no package in the required range was found.
+    """A class in the header of an object, for which no release in the required range can be chosen.
 
     :param spec: the required range.
-    :param available: the packages that define the class in other versions, as ``FQN version``.
+    :param available: the releases that define the class, one for each version, as ``FQN version``.
+        None of them can be chosen for the range.
     """
 
     class_name: str
@@ -196,12 +201,12 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Versions that are newer than the chosen version, but were passed over for one reason.
+    """Versions that are newer than a chosen version, but were not chosen, for the same reason.
 
-    :param versions: the versions that were passed over, the newest first.
+    :param versions: the versions that were not chosen, the newest first.
     :param reason: why these versions were not chosen.
-    :param demands: the demands to which the reason applies, one for each range. If the reason is
-        ``RANGE``, these are the demands whose ranges exclude the versions.
+    :param demands: those demands of the chosen version to which the reason applies, one for each
+        range. For example, if the reason is ``RANGE``, their ranges exclude the versions.
     """
 
     versions: tuple[Version, ...]
@@ -211,10 +216,11 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """Why a version was chosen, besides the demands that it satisfies.
+    """Why a version was chosen. ``Closure.releases`` has the demands that it satisfies.
 
-    :param kept: further demands that the version satisfies. Only earlier rounds of planning had
-        these demands, but their ranges were kept because of a dependency cycle.
+    :param kept: further demands that the version satisfies. No release of the closure has them. But
+        releases that were chosen in an earlier round of planning had them, and their ranges were
+        kept because of a dependency cycle.
     :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
     """
 
@@ -226,9 +232,10 @@ class Why:
 class Closure:
     """The result of a plan.
 
-    :param releases: the chosen releases: release -> the demands that it satisfies. The demands
-        nearest to the roots come first. The first demand has led to the release.
-    :param unsatisfied: the demands that no release satisfies. Those nearest to the roots come
+    :param releases: the chosen releases: release -> the demands (requirements) that the release
+        satisfies. The demands nearest to the roots of the plan come first. Because of the first
+        demand, the release was added to the closure.
+    :param unsatisfied: the demands that no release satisfies. The demands nearest to the roots come
         first.
     :param external: the demands that provided packages satisfy.
     :param explain: a function that takes a release of the closure, and returns why it was chosen.
@@ -263,7 +270,8 @@ def plan(
     :param headers: further roots, from ``find_headers``.
     :param provided: the packages that the engine provides: FQN -> versions. No other versions of
         these packages are chosen.
-    :param is_exact_only: a function that returns whether a version is exact-only.
+    :param is_exact_only: a function that returns whether a version is exact-only: chosen only if it
+        is pinned, or if a range names exactly this version.
     :param budget: the time limit of the request, which includes the time of the source; by default
         ``MAX_SECONDS``.
     :raises Unplannable: if the plan exceeds a limit.
@@ -276,11 +284,15 @@ def plan(
 def chain_of(
     demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
 ) -> tuple[Demand, ...]:
-    """Return the demands that lead from a root to a demand: one of the shortest chains.
+    """Return the chain of demands that leads from a root of the plan to a demand.
+
+    Each demand of the chain, except the first, belongs to a release that satisfies the previous
+    demand. If ``reached_by`` returns the demand nearest to a root, no other chain is shorter.
 
     :param demand: the last demand of the chain.
-    :param reached_by: a function that takes a release, and returns the demand that has led to it.
-        If it returns None for a release, the chain begins with a demand of this release.
+    :param reached_by: a function that takes a release, and returns a demand that the release
+        satisfies. If the function returns None, or a demand that is already in the chain, the chain
+        begins with a demand of this release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -296,7 +308,8 @@ def chain_of(
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
     """Yield the requirements of a release as demands.
 
-    Requirements that the release itself satisfies are left out.
+    A requirement of the release on its own package is left out if the release itself satisfies this
+    requirement.
     """
     for fqn, spec in sorted(requirements.items()):
         if fqn != release.fqn or not satisfies_itself(release.version, spec):
@@ -310,7 +323,7 @@ def satisfies_itself(version: Version, spec: VersionSpec) -> bool:
     satisfies this requirement, even if it is 2.0.0-rc.1, which the range 2 does not contain.
 
     :param version: the version of the release.
-    :param spec: the range in which it requires its own package.
+    :param spec: the range in which the release requires its own package.
     """
     return spec.text == str(version.major) or spec.match(version)
 
@@ -340,7 +353,7 @@ def find_headers(
     :param pins: as in ``plan``.
     :param is_exact_only: as in ``plan``.
     :param budget: the time limit of the request; by default ``MAX_SECONDS``.
-    :returns: the headers for ``plan``, and the classes that no package in the range defines.
+    :returns: the headers for ``plan``, and the classes for which no package was found.
     :raises Unplannable: if the time is over.
     """
     budget = budget or PausingBudget(MAX_SECONDS, REMEDY)
@@ -424,9 +437,10 @@ class _Offers:
         self._sorted = SortedVersions(self._usual)
 
     def newest(self, spec: VersionSpec) -> PackageVersion | None:
-        """Return the newest release in a range; None if no release is in it.
+        """Return the newest release in a range; None if no release can be chosen for the range.
 
-        An exact-only release is returned only for a range that names exactly its version.
+        An exact-only release, such as a yanked release, is returned only for a range that names
+        exactly its version.
         """
         found = [self._exact_only.get(spec.exact)]
         if version := self._sorted.newest(self._sorted.within(spec)):
@@ -453,10 +467,10 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 class _Requirer(Node):
     """A node of the graph of requirements, for a release or for all roots together.
 
-    The targets of the node are the nodes of the required ranges.
+    The node leads to the nodes of the ranges that the release or the roots require.
 
-    :ivar demands: the demands that no provided package satisfies, each with the node of its range.
-    :ivar external: the demands that provided packages satisfy.
+    :ivar demands: the demands that no extension plug-in satisfies, each with the node of its range.
+    :ivar external: the demands that extension plug-ins of the engine satisfy.
     """
 
     def __init__(self) -> None:
@@ -469,7 +483,7 @@ class _Requirer(Node):
 
 
 class _ReleaseNode(_Requirer):
-    """A node for a release that a round has chosen.
+    """A node for a release that was chosen in a round of planning.
 
     :ivar is_known: whether the source has supplied the requirements of the release.
     """
@@ -490,7 +504,7 @@ _Choice = int | None
 
 
 class _RangeNode(Node):
-    """A node for a required range of a package. Its target is the release chosen for the range."""
+    """A node for a required range of a package. It leads to the release chosen for the range."""
 
     def __init__(
         self, package: "_Package", spec: VersionSpec, among: frozenset[Version] | None
@@ -511,8 +525,9 @@ class _RangeNode(Node):
     def pinned(self) -> Version | None:
         """The pinned version that the range takes; None if no pinned version is in the range.
 
-        If the range is exactly a version, a pin with the same build metadata is taken. An
-        exact-only version is taken only if no other pinned version is in the range.
+        If the range names exactly one version, a pinned version with the same build metadata is
+        preferred. If not, the newest pinned version is taken, but an exact-only version only if no
+        other pinned version is in the range.
         """
         pins = self.package.pins
         if not pins.every:
@@ -537,10 +552,10 @@ class _RangeNode(Node):
         return found if self._among is None else found & package.among(self._among)
 
     def take(self) -> _ReleaseNode | None:
-        """Return the release that the range takes; None if the range can take no chosen release.
+        """Return the chosen release that the range takes; None if it can take no chosen release.
 
-        If a pinned version is in the range, the range takes the release with this version. If not,
-        it takes the newest chosen release in the range.
+        If a pinned version is in the range, the release with this version is returned. If not, the
+        newest chosen release in the range is returned.
         """
         package = self.package
         # Before the first choice, the versions are unknown.
@@ -551,9 +566,9 @@ class _RangeNode(Node):
         return None if newest < 0 else package.release(newest)
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why this range cannot take a version, whatever other ranges require.
+        """Return why a version cannot be chosen for this range, whatever other ranges require.
 
-        :returns: the reason; None if the range can take the version.
+        :returns: the reason; None if the version can be chosen.
         """
         if not self.spec.match(version):
             return Reason.RANGE
@@ -567,16 +582,18 @@ class _RangeNode(Node):
 
 
 class _Package:
-    """A package that a round requires.
+    """A package that a plan requires, with its available and its chosen versions.
 
-    Sets of versions are bit masks, see ``SortedVersions``.
+    Planning takes several rounds, which may require different ranges of the package. Sets of
+    versions are bit masks, see ``SortedVersions``.
 
     :ivar sorted: the available versions.
-    :ivar exact_only: the exact-only versions.
-    :ivar usual: the set of all versions that are not exact-only.
-    :ivar ranges: the ranges that this round requires.
-    :ivar kept: the ranges that are kept from earlier rounds: range -> its demands. They apply while
-        the package is required.
+    :ivar exact_only: the exact-only versions, which are chosen only if they are pinned, or if a
+        range names them exactly.
+    :ivar usual: the set of all available versions that are not exact-only.
+    :ivar ranges: the ranges that the present round requires.
+    :ivar kept: the ranges that are kept from earlier rounds: range -> the demands with this range.
+        Kept ranges apply as long as the present round requires the package.
     :ivar choice: the set of the chosen versions; None if the package is not required.
     """
 
@@ -601,7 +618,7 @@ class _Package:
         return f"package {self.fqn}"
 
     def offer(self, versions: Sequence[Version], exact_only: Collection[Version]) -> None:
-        """Set the available versions, before any range takes a version.
+        """Set the available versions. Call this before any version is chosen.
 
         :param versions: the available versions, the best first.
         :param exact_only: the exact-only versions among them.
@@ -622,15 +639,15 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the set of the given versions, without versions that are not available."""
+        """Return the given versions as a bit mask, without versions that are not available."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]
 
     def choose(self) -> _Choice:
-        """Choose versions for the ranges of this round, and for the kept ranges.
+        """Choose versions for the ranges of the present round, and for the kept ranges.
 
-        :returns: the set of the chosen versions; None if this round requires no range.
+        :returns: the set of the chosen versions; None if the present round requires no range.
         :raises TooManyVersions: if the search takes too long.
         :raises Unplannable: if the time of the request is over.
         """
@@ -646,10 +663,9 @@ class _Package:
         return pinned | self._fewest(free)
 
     def _fewest(self, ranges: Mapping[_RangeNode, int]) -> int:
-        """Return the fewest versions that satisfy ranges without a pinned version.
+        """Choose the fewest versions that together satisfy all ranges without a pinned version.
 
-        If several sets of versions are equally small, ``fewest_newest`` prefers the one with newer
-        versions.
+        If several sets of versions are equally small, the set with the newest versions is chosen.
 
         :param ranges: the ranges, each with the set of the versions that it may take.
         :returns: the set of the chosen versions, as a bit mask.
@@ -689,9 +705,9 @@ class _Package:
 
     @functools.cached_property
     def offered(self) -> tuple[tuple[Version, ...], tuple[Version, ...]]:
-        """The available versions: those that are not exact-only, and the exact-only versions.
+        """The available versions in two tuples: the usual versions, and the exact-only versions.
 
-        Both tuples begin with the newest version.
+        Both tuples begin with the newest version. A usual version is one that is not exact-only.
         """
         usual, others = self.usual, self.sorted.every & ~self.usual
         return tuple(self.sorted.newest_first(usual)), tuple(self.sorted.newest_first(others))
@@ -724,9 +740,9 @@ class _Package:
         return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
 
     def _newer(self, version: Version) -> Iterable[Version]:
-        """Yield the newest of the versions that are newer than a version, the newest first.
+        """Yield the available versions that are newer than a version, the newest first.
 
-        At most ``_MAX_NEWER`` versions are yielded.
+        Only the first ``_MAX_NEWER`` of them are yielded.
         """
         newer = self.sorted.every >> (place := self.sorted.place(version) + 1) << place
         return itertools.islice(self.sorted.newest_first(newer), _MAX_NEWER)
@@ -740,9 +756,12 @@ def _by_requirer(demand: Demand) -> tuple[str, str]:
 
 
 class _Rounds:
-    """The rounds of planning since the start, or since the ranges of a package were last kept.
+    """A record of the rounds of planning, in which versions are chosen again and again.
 
-    :ivar packages: the packages that these rounds have required.
+    The record begins at the start of planning. When ``keep_ranges`` has kept the ranges of a
+    package, a new record begins.
+
+    :ivar packages: the packages that the recorded rounds have required.
     """
 
     def __init__(self, reached: Iterable[Node]) -> None:
@@ -755,10 +774,9 @@ class _Rounds:
         self.add(reached)
 
     def add(self, reached: Iterable[Node]) -> None:
-        """Record the packages and the requirers that a round has newly reached.
+        """Record the required ranges and the releases that a round has newly reached.
 
-        :param reached: all nodes that the round has newly reached. Nodes of other kinds are
-            ignored.
+        :param reached: all nodes that the round has newly reached.
         """
         for node in reached:
             if isinstance(node, _RangeNode):
@@ -767,10 +785,10 @@ class _Rounds:
                 self._requirers.add(node)
 
     def end(self, before: Mapping[_Package, _Choice]) -> None:
-        """Record that a round has ended, and which choices it has changed.
+        """Record that a round has ended, and for which packages it has changed the chosen versions.
 
-        :param before: the packages whose choices the round has changed: package -> choice before
-            the round.
+        :param before: the packages whose chosen versions the round has changed: package -> the set
+            of the versions that were chosen before the round.
         """
         if self._count:
             # Choices that were made before the first of these rounds are ignored.
@@ -785,16 +803,16 @@ class _Rounds:
         """Whether versions in a dependency cycle exclude each other.
 
         This is assumed if there were more rounds than packages. Without such a cycle, each round
-        makes the final choice for at least one package.
+        would make the final choice for at least one package.
         """
         return self._count > len(self.packages)
 
     def keep_ranges(self, budget: Budget) -> _Package:
         """Find a package in a dependency cycle, and keep its ranges for all later rounds.
 
-        Only a package on a cycle is found, and only if its choice has changed in these rounds. Of
+        A package is found only if its chosen versions have changed in the recorded rounds. Of
         several such packages, the first in the order of FQNs is found. All ranges of the package
-        that these rounds have required are kept.
+        that the recorded rounds have required are kept.
 
         :returns: the found package.
         :raises Unplannable: if the time of the request is over.
@@ -824,7 +842,7 @@ def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]], budget: Budg
 
 
 def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
-    """Remove duplicates from roots, and sort them, so that their order in the query is ignored."""
+    """Remove duplicates from roots, and sort them, so that the order in the query has no effect."""
     found = list(roots)
     # Many objects share one set of versions. The sets are compared by ``id``, since comparing the
     # elements of large sets takes long.
@@ -838,7 +856,7 @@ def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
 
 
 class _Planner:
-    """The planning of one closure, round by round."""
+    """A planner of one closure, which chooses versions in rounds until no choice changes."""
 
     def __init__(
         self,
@@ -887,6 +905,7 @@ class _Planner:
     def _assign(self, changed: Iterable[Node]) -> set[_Package]:
         """Update the required ranges of packages after nodes have become reachable or unreachable.
 
+        :param changed: the nodes that have become reachable or unreachable.
         :returns: the packages whose required ranges have changed.
         """
         ranges = [node for node in changed if isinstance(node, _RangeNode)]
@@ -900,7 +919,8 @@ class _Planner:
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
         """Choose the versions of packages again.
 
-        :returns: the packages whose choices have changed: package -> previous choice.
+        :returns: the packages whose chosen versions have changed: package -> the set of the
+            versions that were chosen before.
         """
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)
@@ -944,9 +964,13 @@ class _Planner:
     def _require(
         self, requirer: _Requirer, demands: Iterable[tuple[Demand, frozenset[Version] | None]]
     ) -> None:
-        """Set the demands of a requirer.
+        """Set the demands of a release or of the roots.
 
-        :param demands: the demands, each with the versions that may be chosen; None for all.
+        Demands that extension plug-ins of the engine satisfy are stored separately.
+
+        :param requirer: the node of the release or of the roots.
+        :param demands: the demands, each with the versions that may be chosen for it, or with None
+            if all versions may be chosen.
         """
         internal, external = [], []
         for demand, among in demands:
@@ -965,7 +989,10 @@ class _Planner:
             yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Assign each demand to a chosen release, from the roots on, and return the closure."""
+        """Return the closure: the chosen releases for the roots, for these releases, and so on.
+
+        :param roots: the node of all roots together.
+        """
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
         first: dict[PackageVersion, Demand] = {}
         unsatisfied = []

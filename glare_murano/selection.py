@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read and write the conditions for a list of packages, which are parameters in its URL.
+"""Read and write the conditions for a list of packages, which are parameters of the list's URL.
 
 The loader writes these parameters, and services read them. ``service.listed_packages`` finds the
 packages that meet the conditions.
@@ -57,19 +57,20 @@ class Selection:
     """Conditions for the packages of a list. A package has to meet all of them.
 
     :param values: name of a field, such as ``owner`` or ``tags`` -> values. A package has to have
-        one of these values. For a field of ``READ_FIELDS``, there may be no values; then a package
-        has to have any value. In the name of a package, ``*`` stands for any characters. A
-        package's requirement on itself does not count. If the status is not among the fields, only
-        active packages are selected.
+        one of these values in the field. A field of ``READ_FIELDS`` may be given without values;
+        then the field of a package must not be empty. In the name of a package, ``*`` stands for
+        any characters. A package's requirement on itself does not count. If the status is not among
+        the fields, only active packages are selected.
     :param words: strings; a package has to contain one of them, see ``package_order.relevance``.
     :param version: the range of the version.
     :param yanked: True to select only yanked packages, False to select only others; None for both.
-    :param subclass_of: a class; the package has to define a direct or indirect subclass of it.
+    :param subclass_of: a class; the package has to define a direct or indirect subclass of this
+        class.
     :param project_id: a project that has to be able to use the package.
     :param distinct: ``name`` to select one package of each name, with the newest version that meets
-        the conditions; ``version`` to select one package of each name and version. If projects have
-        packages with the same name and version, the project's own package is preferred, then a
-        public one.
+        the conditions; ``version`` to select one package of each name and version. If several
+        projects have packages with the same name and version, the package of ``project_id`` (or of
+        the client's project) is preferred, then a public package.
     """
 
     values: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
@@ -82,11 +83,11 @@ class Selection:
 
     @property
     def statuses(self) -> Collection[str]:
-        """The statuses of the selected packages."""
+        """The statuses that a selected package may have."""
         return self.values.get("status", (ACTIVE,))
 
     def parameters(self) -> list[tuple[str, str]]:
-        """Return the conditions as parameters of a URL."""
+        """Return the conditions as parameters of a URL: names and values."""
         single = {
             "version": None if self.version is None else self.version.text,
             "yanked": None if self.yanked is None else str(self.yanked).lower(),

@@ -52,8 +52,9 @@ class StoredContents:
 
     @classmethod
     def of(cls, contents: Contents) -> "StoredContents":
-        """Select the contents that a service stores from all contents of a package.
+        """Take the contents that a service stores, and leave out all other contents of a package.
 
+        :param contents: all contents of the package.
         :raises InvalidManifest: if a service cannot store a value.
         """
         values = fields.from_contents(contents)
@@ -89,8 +90,8 @@ def from_json(content: object, meanwhile: Callable[[], object] = lambda: None) -
     """Read and check the contents of a package that a child process has sent.
 
     :param content: the JSON object, which is not trusted.
-    :param meanwhile: a function that is called for each requirement, so that the caller can do
-        other work: parsing many long ranges takes some time.
+    :param meanwhile: a function that is called after each requirement is read. It lets the caller
+        do other work, since parsing many long ranges takes some time.
     :raises ValueError: if no package could have these contents.
     """
     match content:

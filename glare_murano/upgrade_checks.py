@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check a service's configuration, before its start and before an upgrade.
+"""Check the configuration of a service, before the service starts and before it is upgraded.
 
 A service does not start if a check finds an error. The service's command ``upgrade check`` prints
 what all checks find, in the form of oslo.upgradecheck, like the commands of other OpenStack
@@ -22,7 +22,8 @@ class Finding:
     """A mistake that a check has found.
 
     :ivar message: what is wrong, with the option and its value, and what to do.
-    :ivar is_error: whether the mistake prevents the start of the service. If not, it is a warning.
+    :ivar is_error: whether the mistake prevents the start of the service. If not, the finding is a
+        warning.
     """
 
     message: str
@@ -36,7 +37,7 @@ class UpgradeCheck(upgradecheck.UpgradeCommands):
     """The command ``upgrade check`` of a service."""
 
     def __init__(self, title: str, checks: Mapping[str, Check]) -> None:
-        """Make the command.
+        """Make the command from the checks of a service.
 
         :param title: the title of the printed table.
         :param checks: the title of each check -> the function that returns its findings.
@@ -49,7 +50,7 @@ class UpgradeCheck(upgradecheck.UpgradeCommands):
 
 
 def find_unmet_requirements(extra: str) -> Iterator[Finding]:
-    """Yield a warning for each library that is missing or has a version that was not tested.
+    """Yield a warning for each required library that is missing, or has an unsupported version.
 
     :param extra: the name of the extra (the optional requirements) that the service needs, such as
         ``glance``.

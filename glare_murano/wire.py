@@ -5,7 +5,7 @@
 Servers, catalogues, the lock file, the offline index and the metadata cache write and read releases
 with this module, with the same keys. To add a property of a release, change ``Release``,
 ``release_to_json`` and ``release_from_json``, and the table in ``fields``. ``doc/openapi.yaml``
-describes the HTTP API that uses this form.
+describes the HTTP API that uses this JSON.
 
 Functions that read JSON raise ``Malformed`` for an unexpected form.
 """
@@ -69,7 +69,7 @@ _T = TypeVar("_T")
 
 
 class Malformed(GlareMuranoError, ValueError):
-    """JSON has an unexpected form; the message names the key."""
+    """JSON does not have the expected form; the message names the key with the wrong value."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,15 +81,15 @@ class Release:
     org.wiki 1.1.0 >=1,<2
     org.wiki 1.0.0 >=1,<2
 
-    :param fqn: the package's fully qualified name.
-    :param requirements: FQN -> range, including the implicit requirements.
-    :param classes: the names of the classes that it defines.
-    :param id: its identifier in its catalogue.
-    :param digest: the SHA-256 of its archive, in hexadecimal; empty for a directory.
-    :param size: the size of its archive, in bytes; None if unknown.
-    :param owner: its project; None in a catalogue without projects.
+    :param fqn: the fully qualified name (FQN) of the package.
+    :param requirements: FQN of a required package -> range, including the implicit requirements.
+    :param classes: the names of the classes that the package defines.
+    :param id: the identifier of the release in its catalogue.
+    :param digest: the SHA-256 of the archive, in hexadecimal; empty for a directory.
+    :param size: the size of the archive, in bytes; None if unknown.
+    :param owner: the project that owns the release; None in a catalogue without projects.
     :param visibility: ``private`` or ``public``; None in a catalogue without projects.
-    :param yanked: why its owner has yanked the release; empty if it is not yanked.
+    :param yanked: why the owner has yanked the release; empty if the release is not yanked.
     :param inherits: base class -> its direct subclasses in this package; empty if unknown, as in
         the answer to a dependency query.
     """
@@ -135,12 +135,15 @@ class Release:
 class Query:
     """A request for the closure of some requirements; see ``resolver``.
 
-    :param requirements: FQNs and ranges.
-    :param classes: names of classes, and the ranges in the headers of their objects.
-    :param pins: FQN -> versions. A pinned version is taken for every range that contains it.
+    The closure contains the releases that satisfy the requirements, the releases that those
+    require, and so on.
+
+    :param requirements: FQNs of required packages, and ranges.
+    :param classes: the class of each object, and the range in the header of the object.
+    :param pins: FQN -> pinned versions. A pinned version is taken for every range that contains it.
     :param provided: FQN -> the versions that the engine provides, as extension plug-ins.
-    :param package: the id of a stored package that is required as well, and may be a draft; None
-        without such a package.
+    :param package: the id of a stored package that is required as well. The package may be a draft.
+        None without such a package.
     :param prereleases: whether any range may choose pre-releases. If not, a pre-release is chosen
         only if it is pinned, or if a range names exactly this version.
     :param why: whether the answer says why each release was chosen.
@@ -163,18 +166,20 @@ class Query:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer to a query: the closure.
+    """The answer to a query: the closure, and the demands that cannot be satisfied.
 
-    A demand is a requirement, together with the release that has it (see ``resolver``).
+    A demand is a requirement, together with the release that has the requirement (see
+    ``resolver``).
 
-    :param releases: each release with its demands; the first demand led to the release.
+    :param releases: each chosen release with the demands that it satisfies. Because of the first
+        demand, the release was added to the closure.
     :param unsatisfied: the demands that no version satisfies.
     :param undefined: classes that no package in the required range defines.
     :param why: why each release was chosen; empty if the query did not request reasons.
-    :param external: the demands that packages of the engine satisfy.
+    :param external: the demands that extension plug-ins of the engine satisfy.
     :param excluded: releases that the client can see, but that must not be chosen. If the query
-        requests reasons, these are releases of all packages in the plan. If not, they are releases
-        of missing packages only.
+        requests reasons, these are releases of all packages in the plan. If not, they are only
+        releases of the packages in ``unsatisfied``.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
@@ -186,7 +191,7 @@ class Answer:
 
 
 def release_to_json(release: Release) -> dict[str, Any]:
-    """Return a release as JSON; properties without a value are left out."""
+    """Return a release as JSON, without ``inherits`` and without properties that have no value."""
     content = {
         "id": release.id or None,
         "name": release.fqn,
@@ -246,8 +251,9 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
 
 
 def query_from_json(content: object, budget: Budget) -> Query:
-    """Read a query from JSON, after the server has checked it against the JSON schema.
+    """Read a query from JSON.
 
+    :param content: the JSON object, which was already checked against the JSON schema.
     :param budget: the time limit of the request.
     :raises Unplannable: if the time is over.
     """
@@ -355,7 +361,10 @@ def ranges_from_json(content: object) -> dict[str, VersionSpec]:
 
 
 def _inherits_from_json(content: object) -> dict[str, tuple[str, ...]]:
-    """Read a JSON object that maps base classes to their subclasses, which are joined by commas."""
+    """Read a JSON object that maps base classes to subclasses.
+
+    The subclasses of a base class are one string in JSON, joined by commas.
+    """
     return {base: tuple(get(content, base, string).split(",")) for base in mapping(content)}
 
 
@@ -370,7 +379,10 @@ def versions_from_json(content: object) -> dict[str, list[Version]]:
 
 
 def checks_from_json(content: object) -> dict[str, str]:
-    """Read a JSON object: name of each option in ``CHECKS`` -> value, such as ``ENFORCED``."""
+    """Read the values of the options in ``CHECKS`` from a JSON object.
+
+    :returns: name of the option -> value, such as ``ENFORCED``.
+    """
     return {name: get(content, name, string) for name in CHECKS}
 
 
@@ -414,6 +426,7 @@ def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
     :param content: the JSON object.
     :param key: the key of the value.
     :param read: a function that checks and converts the value.
+    :raises Malformed: if the key is missing, or ``read`` refuses the value.
     """
     found = mapping(content)
     if key not in found:

@@ -93,7 +93,7 @@ def find_changes(directory: pathlib.Path) -> dict[pathlib.Path, str]:
 def main() -> int:
     """Run the command.
 
-    :returns: the exit code.
+    :returns: the exit code, 1 if a file could not be merged.
     """
     parser = argparse.ArgumentParser(
         prog="glare-murano-glance-configure",
@@ -217,7 +217,7 @@ def _authenticated(paste: IniFile) -> dict[str, list[str]]:
 
 
 def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> None:
-    """Set an option, unless it already has these values."""
+    """Set an option, unless the option already has these values."""
     if (file.get(section, option) or "").split() != [*values]:
         file.set(section, option, " ".join(values))
 
@@ -278,8 +278,10 @@ def _with_conditions(
 ) -> Iterator[tuple[str, str]]:
     """Yield the name and the content of each rule for our policy file.
 
-    The condition at the end of a shipped rule is added to the effective rule. If there is no
-    effective rule, the shipped rule is yielded.
+    If no configured file contains a rule, the shipped rule is yielded. Otherwise, the condition at
+    the end of the shipped rule is added to the configured rule. If the configured rule permits
+    everybody, the condition replaces this rule. A rule is left out if it is configured exactly as
+    shipped, or if it is configured and Glance itself does not have it.
 
     :param shipped: the rules that this project ships, by name.
     :param effective: the rules in the configured files, by name.
@@ -299,7 +301,10 @@ def _with_conditions(
 
 
 def _rules(path: pathlib.Path) -> dict[str, str]:
-    """Read the rules of a policy file. A missing file has no rules."""
+    """Read the rules of a policy file. A missing file has no rules.
+
+    :raises ConfigurationError: if the file does not have the form of a policy file.
+    """
     if not path.is_file():
         return {}
     try:

@@ -21,8 +21,8 @@ _REVERTED = "REVERTED"
 class _RefusalFilter(logging.Filter):
     """A log filter that suppresses Glance's lines about refused imports.
 
-    A thread runs one import at a time. So the filter stores for each thread whether the import that
-    it runs was refused.
+    A thread runs one import at a time. So the filter stores for each thread whether the thread's
+    latest import was refused.
     """
 
     def __init__(self) -> None:

@@ -132,10 +132,11 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         self._audit(image)
 
     def revert(self, result: Any, **_: Any) -> None:
-        """Return the image to its state before the archive was staged.
+        """Return the image of a package to its state before the archive was staged.
 
         Glance calls this method if this task fails, or a later task, such as the storing of the
-        data.
+        data. If Glance has fetched the data itself, this method only deletes the properties that
+        ``execute`` has written, and Glance does the rest. Errors are logged, and not raised.
 
         :param result: the result of ``execute``, or its failure.
         """
@@ -297,7 +298,7 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem for each property of the owner that a database could confuse with ours.
+    """Yield a problem for each property of the owner that a database could confuse with a new one.
 
     Some databases ignore case and accents in the names of properties.
 

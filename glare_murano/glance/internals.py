@@ -229,7 +229,8 @@ def routed_method(request: webob.Request) -> str:
 def _sent_values(request: webob.Request) -> Mapping[str, Any]:
     """Return the parameters in which Glance's router looks for ``_method``.
 
-    They come from the URL or from an HTML form.
+    If the URL contains ``_method``, return the parameters of the URL. Otherwise, return the values
+    of the HTML form in the body; empty if the body is not a form.
     """
     values: Mapping[str, Any] = {}
     # The router looks for the name in the query as written, before it decodes the query.
@@ -263,7 +264,7 @@ def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
     A file store refuses to overwrite a file, so the next import of the image would fail.
 
     :param image_id: the id of an image that has no data, and that this process imports.
-    :param stores: the identifiers of the stores that receive the data; None for no store.
+    :param stores: the identifiers of the stores that receive the data; None is ignored.
     """
     for store in filter(None, stores):
         found = glance_store.get_store_from_store_identifier(store)
@@ -416,14 +417,15 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
     another request has made after the values were read, such as a new visibility, or the status and
     the data after an import.
 
-    A save can neither add nor remove the container format of packages: an image that has data would
-    become a package with unchecked data. A save cannot change the name or the owner of a package,
-    since its id follows from them.
+    A save can neither add nor remove the container format of packages: otherwise, an image that has
+    data could become a package with unchecked data. A save cannot change the name or the owner of a
+    package, since the id of the package follows from them.
 
-    :param container_format: the container format of packages; other images are saved as before.
-    :param check: a function that checks and writes a save that activates or deactivates a package,
-        changes its visibility, or has the header ``preconditions.HEADER``. It takes the request's
-        context, the id, the changed attributes, and the function that writes the save.
+    :param container_format: the container format of packages; Glance saves other images as before.
+    :param check: a function that checks and writes a save. It is called if the save activates or
+        deactivates a package or changes its visibility, or if the request has the header
+        ``preconditions.HEADER``. It takes the request's context, the id, the changed attributes,
+        and the function that writes the save.
     """
 
     def load(repository: Any, *row: Any) -> Any:
@@ -616,16 +618,16 @@ def remove_drafts_for_good(
 
 
 def keep_releases(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Make Glance refuse to delete a package that is still a release.
+    """Make Glance refuse to delete a published package, so that it deletes only drafts.
 
-    Before Glance deletes a release, ``image_removals`` makes it a draft. But a release stays as it
-    is if Glance is expected to refuse the request, for example since the image is protected.
+    Before Glance deletes a package, ``image_removals`` makes it a draft. But the package stays
+    published if Glance is expected to refuse the request, for example since the image is protected.
     Another request may then remove the protection before Glance checks it. Glance checks the
-    protection only in the function that is changed here. So this function also refuses to delete a
-    release.
+    protection only in the method ``delete`` of images. So this method is changed here, to refuse
+    the deletion of a published package as well.
 
-    :param is_release: a function that takes the properties of an image, and returns whether the
-        image is a release.
+    :param is_release: a function that takes the properties of an image, and returns whether they
+        are those of a published package.
     """
 
     def delete(image: Any) -> None:
@@ -672,9 +674,9 @@ def _lock_rows(connection: Connection, image_id: str) -> list[tuple[str, str]]:
 def _delete_remaining_data(request_context: Any, image: Any) -> None:
     """Delete the data of an image that Glance would leave in the stores.
 
-    Glance can leave the data to its scrubber, but the scrubber needs the rows of the image, which
-    are removed. If the owner deletes a deactivated image, Glance never deletes the data, since it
-    hides the image's locations from the owner.
+    Call this for an image whose rows will be removed. Glance can leave the data to its scrubber,
+    but the scrubber needs the rows. If the owner deletes a deactivated image, Glance never deletes
+    the data, since it hides the image's locations from the owner.
     """
     found = glance.db.get_api().image_get(
         context.get_admin_context(), image.image_id, force_show_deleted=True

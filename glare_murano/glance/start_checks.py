@@ -32,7 +32,8 @@ _PLUGINS = "[image_import_opts] image_import_plugins"
 def check() -> None:
     """Check that Glance's configuration protects packages.
 
-    Each filter calls this when it is created.
+    The filter for Glance's own API and the application for this project's API call this function
+    when they are created.
 
     :raises RuntimeError: if settings are missing. The message lists them, and says what to write.
         Then Glance does not start.

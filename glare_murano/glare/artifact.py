@@ -104,6 +104,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Artifact:
         """Return an artifact, after cancelling its upload if the upload has expired.
 
+        If this request itself has begun an upload, return the artifact as it was at that time.
+
         :raises glare.common.exception.Conflict: if the request starts an upload to the artifact
             while another upload is running.
         """
@@ -129,7 +131,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """List artifacts.
 
         Glare calls this method or ``show`` for every request. When a request creates an artifact,
-        Glare calls this method without a limit, and needs only the number of artifacts.
+        Glare calls this method without a limit, and needs only the number of artifacts. Then only
+        this number is returned, and no artifacts.
 
         :raises glare.common.exception.BadRequest: if a page after the first is sorted by
             ``activated_at``, which drafts do not have.
@@ -236,9 +239,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Artifact | None:
         """Begin, save or roll back the upload of an archive.
 
-        Glare calls this method before it stores the data, with the status ``saving``, and again
-        afterwards. The second call saves the upload if Glare has stored the data, and otherwise
-        rolls it back.
+        Glare calls this method before it stores the data, with the status ``saving``, and a second
+        time after it has stored the data or has failed to do so. The second call saves the upload
+        if Glare has stored the data, and otherwise rolls back the upload.
 
         :param field_name: the name of the blob, which must be the archive.
         :param values: the metadata of the archive.
@@ -283,6 +286,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
         :raises glare.common.exception.Forbidden: if the patch changes the name, the version, or a
             field that was read from the archive.
+        :raises glare.common.exception.BadRequest: if the patch cannot be applied.
         """
         manifest_mismatches.check_patch(af, json_patch)
         af._before_patch = af.obj_clone()

@@ -2,7 +2,7 @@
 
 """Save and delete blobs in Glare's stores, and find orphans.
 
-An orphan is a blob in a store that has no row in Glare's database.
+An orphan is a blob that is in a store, but has no row in Glare's database.
 """
 
 import contextlib
@@ -118,9 +118,9 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return a time before the first running upload began, of any artifact type.
+    """Return a time before which no running upload began, of any artifact type.
 
-    A blob that is older does not belong to a running upload.
+    A blob that is older than this time does not belong to a running upload.
 
     :param now: as in ``find_orphans``.
     :returns: the time in UTC; the greatest possible time if no upload is running.

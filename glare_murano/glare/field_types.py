@@ -41,7 +41,8 @@ class _Element(ovo_fields.String):
 class _Distinct(validators.Unique):  # type: ignore[misc]
     """A validator that removes duplicates from a list.
 
-    If a value were in a list twice, a filter by this value would return the artifact twice.
+    If a value were in a list twice, a request that filters by this value would return the artifact
+    twice.
     """
 
     def __call__(self, value: Any) -> None:
@@ -107,7 +108,7 @@ def declare(field: table.Field) -> Any:
 def _strict(field: Any) -> Any:
     """Make a string field refuse other values, such as ``false``.
 
-    Glare would convert them to strings.
+    Glare would convert such values to strings.
     """
     coerce = field.coerce
 

@@ -3,9 +3,9 @@
 """Manage the leases of uploads. A lease shows other requests that an upload is running.
 
 An upload has a lease from its beginning to its end, and renews the lease while it makes progress.
-If the process of the upload is killed, the lease is not renewed. It then expires ``upload_timeout``
-seconds after the last renewal, and another request to the artifact can then cancel the upload. A
-lease is a row in Glare's table of locks.
+If the process of the upload is killed, the lease is not renewed. The lease expires
+``upload_timeout`` seconds after its last renewal. Then another request to the artifact can cancel
+the upload. A lease is a row in Glare's table of locks.
 """
 
 import datetime
@@ -36,7 +36,7 @@ class Lease:
         self._renewed = time.monotonic()
 
     def begin(self, connection: Connection) -> None:
-        """Begin the lease. The transaction must have locked the artifact."""
+        """Begin the lease, in a transaction that has locked the artifact."""
         connection.execute(sa.insert(_locks).values(id=self._id, acquired_at=timeutils.utcnow()))
 
     def renew(self) -> None:
@@ -56,7 +56,7 @@ class Lease:
         self._execute(connection, sa.update(_locks).values(values))
 
     def end(self, connection: Connection) -> None:
-        """End the lease. The transaction must have locked the artifact.
+        """End the lease, in a transaction that has locked the artifact.
 
         :raises glare.common.exception.Conflict: if another request has cancelled the upload.
         """
@@ -71,7 +71,7 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return the time at which an upload to an artifact expires, unless it makes progress.
+    """Return the time at which an upload to an artifact expires if it makes no further progress.
 
     :returns: the time in UTC, which may be in the past; None if the artifact has no upload.
     """

@@ -58,8 +58,8 @@ class _Filter(NamedTuple):
     def is_alternative(self) -> bool:
         """Whether the filter has the prefix ``or:``.
 
-        For all filters with this prefix together, Glare joins the table of properties only once.
-        The joined table then has all properties of each artifact.
+        A filter by tags does not count. For all filters with this prefix together, Glare joins the
+        table of properties only once. The joined table then has all properties of each artifact.
         """
         return self.combiner == "or" and not self.is_tags
 
@@ -81,7 +81,8 @@ def parse(
     :param filters: the filters, each as name and value.
     :param parse_by_glare: Glare's own parser.
     :returns: the filters in the form of Glare's parser.
-    :raises glare.common.exception.BadRequest: if a filter is not valid, or if there are too many.
+    :raises glare.common.exception.BadRequest: if a filter is not valid, or if the filters exceed a
+        limit.
     """
     of_glare = [each for each in filters if each != _STABLE]
     parsed = [_Filter(*each) for each in parse_by_glare(of_glare)]

@@ -3,8 +3,8 @@
 """Compare the fields of an artifact with the manifest in its archive.
 
 A client creates an artifact with name and version. It may also send any other field, before or
-after the archive. A value that differs from the package is refused, and never stored. The message
-contains the value from the client and the value from the package.
+after the archive. If a value differs from the package, the upload or the patch is refused. The
+message contains the value from the client and the value from the package.
 """
 
 import json
@@ -28,7 +28,10 @@ _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: StoredContents) -> None:
-    """Check that an uploaded package agrees with the fields of its artifact, and check its names.
+    """Compare an uploaded package with the fields of its artifact, and check the package's names.
+
+    If the archive replaces an earlier archive, only the name and the version are compared: the
+    other fields come from the earlier archive.
 
     :raises InvalidManifest: if a field differs from the package, or a name belongs to others. The
         error has all problems.
@@ -59,7 +62,8 @@ def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
     :returns: all fields of the artifact after the patch.
     :raises glare.common.exception.Forbidden: if the patch changes the name, the version, or a field
         that was read from the archive.
-    :raises glare.common.exception.BadRequest: if the patch cannot be applied.
+    :raises glare.common.exception.BadRequest: if the patch cannot be applied, or if it has an
+        operation ``move`` or ``copy``, which Glare does not apply correctly.
     """
     for operation in patch:
         if operation["op"] in ("move", "copy"):

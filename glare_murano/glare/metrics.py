@@ -4,7 +4,7 @@
 
 Each process has its own counters. If several processes serve a port, each process stores its
 counters in the directory ``PROMETHEUS_MULTIPROC_DIR`` (an environment variable), and
-prometheus_client adds up the counters. They contain no names of projects or packages.
+prometheus_client adds up the counters. The counters contain no names of projects or packages.
 """
 
 import os

@@ -51,7 +51,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 def authorize_override(context: RequestContext) -> None:
     """Check that the caller may override the checks of requirements.
 
-    :raises glare.common.exception.PolicyException: if the caller may not.
+    :raises glare.common.exception.PolicyException: if the caller may not override the checks.
     """
     _register(_OVERRIDE_CHECKS)
     policy.authorize(OVERRIDE_CHECKS, {}, context)
@@ -60,8 +60,10 @@ def authorize_override(context: RequestContext) -> None:
 def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
     """Check that the caller may yank a package.
 
+    It is enough if the policy permits the caller to update the package.
+
     :param fields: the fields of the package's artifact.
-    :raises glare.common.exception.PolicyException: if the caller may not.
+    :raises glare.common.exception.PolicyException: if the caller may not yank the package.
     """
     _register(_YANK)
     if not policy.authorize(UPDATE, fields, context, do_raise=False):
@@ -84,9 +86,9 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
 
 
 def viewer_of(context: RequestContext) -> Viewer:
-    """Return the viewer for the caller of a request.
+    """Return a ``Viewer`` for the caller of a request.
 
-    The viewer sees the packages that Glare lists for the caller.
+    The packages that are visible to the viewer are those that Glare lists for the caller.
     """
     sees_all = context.is_admin or policy.authorize(LIST_ALL, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

@@ -49,7 +49,7 @@ class RequestState:
 
 
 def of(context: RequestContext) -> RequestState:
-    """Return the state of a request. If its context has no state, a new state is stored in it."""
+    """Return the state of a request. If the context has no state, store a new one there."""
     state = getattr(context, "murano", None)
     if not isinstance(state, RequestState):
         state = context.murano = RequestState()  # type: ignore[attr-defined]

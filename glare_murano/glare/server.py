@@ -122,7 +122,7 @@ class Server:
             wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Make ``run`` return after the running requests.
+        """Make ``run`` wait some seconds for the running requests, and then return.
 
         Another thread or a signal handler can call this method.
         """
@@ -230,9 +230,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the server until SIGINT or SIGTERM.
+    """Run the server until SIGINT, SIGTERM or SIGHUP.
 
-    :returns: the exit code, 1 if the server could not start.
+    :returns: the exit code, 1 if the server could not start or has failed.
     """
     arguments = _parser().parse_args(argv)
     running: list[Server] = []

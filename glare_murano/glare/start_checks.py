@@ -36,7 +36,7 @@ _INDEXES = {"ix_murano_classes", "ix_murano_keys"}
 
 
 def check() -> None:
-    """Check the options of packages. Glare's pipeline calls this when it is created.
+    """Check the options of packages. The filter ``murano`` calls this when it is created.
 
     :raises RuntimeError: if an option is not valid. Then Glare does not start.
     """

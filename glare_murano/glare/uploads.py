@@ -56,8 +56,8 @@ class Upload:
     3. Glare stores the archive.
     4. The upload is saved or rolled back.
 
-    During these steps, another request may delete the artifact. It may also cancel the upload, if
-    the lease of the upload has expired.
+    During these steps, another request may delete the artifact. Another request may also cancel
+    the upload, if the lease of the upload has expired.
     """
 
     def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
@@ -139,7 +139,8 @@ class Upload:
     def _go_on(self) -> None:
         """Renew the lease, and let other green threads run.
 
-        Without these pauses, a fast client or a large archive would make other requests wait.
+        If other threads did not run, a fast client or a large archive would make their requests
+        wait.
 
         :raises glare.common.exception.GlareException: if the upload was cancelled.
         """
@@ -171,7 +172,7 @@ class Upload:
     def roll_back(self, context: RequestContext) -> None:
         """Restore the artifact to its state before the upload, and delete the stored blobs.
 
-        If the upload was already saved, nothing is changed.
+        If the upload was already saved or rolled back, nothing is changed.
         """
         if self._has_ended:
             return

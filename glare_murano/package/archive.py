@@ -60,7 +60,7 @@ class Archive(abc.ABC):
     def open(source: Source, limits: Limits = DEFAULT_LIMITS) -> "Archive":
         """Open a package, and check the paths and the sizes of its files.
 
-        Files of version control, editors and desktops in a directory are skipped.
+        In a directory, files of version control, editors and desktops are skipped.
 
         :param source: the path of a ZIP file or a directory. It can also be a seekable file, which
             this class does not close.
@@ -95,8 +95,8 @@ class Archive(abc.ABC):
 
         :param limit: the largest allowed size of the file, in bytes.
         :raises KeyError: if there is no such file.
-        :raises InvalidArchive: if the file is larger, is damaged, or does not have its declared
-            size.
+        :raises InvalidArchive: if the file is larger than ``limit``, is damaged, or does not have
+            its declared size.
         """
         entry = self._entries[path]
         if entry.size > limit:
@@ -104,7 +104,7 @@ class Archive(abc.ABC):
         return b"".join(self._chunks(entry))
 
     def verify(self) -> None:
-        """Read every file, to check that none is damaged.
+        """Read every file of the package, to check that no file is damaged.
 
         :raises InvalidArchive: if a file is damaged, or does not have its declared size.
         """
@@ -115,7 +115,7 @@ class Archive(abc.ABC):
     def unpack(self, target: "str | os.PathLike[str]") -> None:
         """Create a directory with all files of the package.
 
-        After an error, the directory does not exist.
+        If an error occurs while files are written, no incomplete directory is left behind.
 
         :param target: the path of the new directory.
         :raises InvalidArchive: if a file is damaged, or does not have its declared size.
@@ -141,7 +141,8 @@ class Archive(abc.ABC):
 
         :param target: a seekable file. The package is written at its present position. After an
             error, the file is cut off at this position.
-        :param changed: the files whose content is replaced: path -> new content.
+        :param changed: the files whose content is replaced: path -> new content. Paths that are not
+            in the package are ignored.
         :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the
             ZIP file is too large.
         :raises OSError: if a file cannot be read, or the target cannot be written.
@@ -169,7 +170,7 @@ class Archive(abc.ABC):
             raise
 
     def open_zip(self) -> IO[bytes]:
-        """Return the package as an open ZIP file that has a file descriptor, for another process.
+        """Return the package as an open ZIP file, whose descriptor another process can get.
 
         If the package is a ZIP file that has a descriptor, this file is opened again, for reading
         only. Any other package is packed into a temporary ZIP file.
@@ -200,9 +201,9 @@ class Archive(abc.ABC):
                 stream.writelines(self._chunks(entry))
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the content of a file, and check its length.
+        """Yield the content of a file, and check that it has the declared size.
 
-        :raises InvalidArchive: if the file does not have its declared size.
+        :raises InvalidArchive: if the file is damaged, or does not have its declared size.
         """
         count = 0
         for piece in self._pieces(entry):
@@ -217,13 +218,13 @@ class Archive(abc.ABC):
 
     @abc.abstractmethod
     def _pieces(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the content of a file. Its size may differ from the declared size."""
+        """Yield the content of a file. The content may be longer or shorter than declared."""
 
 
 class _NewZipFile(zipfile.ZipFile):
     """A new ZIP file, which stays incomplete if writing fails.
 
-    Python would complete an ordinary ``ZipFile`` when the object is freed.
+    An ordinary ``ZipFile`` object would complete its file when Python frees the object.
     """
 
     def __del__(self) -> None:
@@ -313,7 +314,7 @@ class _DirectoryArchive(Archive):
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting. A named pipe without a writer would otherwise block."""
+    """Open a file without waiting. Otherwise, opening a named pipe would wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

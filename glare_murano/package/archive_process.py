@@ -30,8 +30,8 @@ _FAILED = "the archive could not be read; see the log of the service"
 def answered(read: Callable[[], Any]) -> dict[str, Any]:
     """Call a function that reads a package, and return its result or the problems of the package.
 
-    Use this in the child process. In the parent process, the function ``read`` of this module
-    evaluates the mapping.
+    Use this in the child process. The function ``read`` of this module, which runs in the parent
+    process, evaluates the returned mapping.
 
     :param read: a function that reads a package, or raises ``InvalidPackage``.
     :returns: a mapping with the ``result`` of the function, or with ``problems`` and ``warnings``.

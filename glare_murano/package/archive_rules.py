@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the paths and sizes of an archive's files.
+"""Check the paths and the sizes of the files in an archive.
 
-They are checked before any file is read, since an archive may be hostile.
+The checks come before any file is read, since an archive may be hostile.
 """
 
 import dataclasses
@@ -20,12 +20,12 @@ class Limits:
     """The limits for an archive: the largest sizes and numbers that are allowed.
 
     :param archive_size: the size of the archive, in bytes.
-    :param unpacked_size: the size of all its files together, in bytes.
+    :param unpacked_size: the size of all files in the archive together, unpacked, in bytes.
     :param entries: the number of files and directories.
     :param ratio: the size of all files, divided by the size of the archive. The ratio is checked
         only if all files together have more than 1 MiB.
     :param path_length: the number of characters in the path of a file or directory.
-    :param path_depth: the number of directories in such a path.
+    :param path_depth: the number of directories in the path of a file or directory.
     """
 
     archive_size: int = 100 * 1024**2
@@ -58,7 +58,7 @@ class Entry:
 
 
 def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
-    """Return the error for a broken rule.
+    """Return the error for an archive that breaks a rule.
 
     :param where: the path of the file; ``archive`` for the archive itself.
     :param message: what is wrong.
@@ -67,7 +67,7 @@ def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
 
 
 def check_size(size: int, limits: Limits, name: str = "archive") -> None:
-    """Check the size of an archive.
+    """Check that an archive is not too large.
 
     :param size: the size in bytes.
     :param name: the name of the archive, for the message.
@@ -148,7 +148,7 @@ def _check_path(path: str, limits: Limits) -> None:
 
 
 def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
-    """Check that no file system treats two paths as the same.
+    """Check that no file system treats two paths of an archive as the same path.
 
     :raises InvalidArchive: if two paths differ only in case, or if a path is both a file and a
         directory.

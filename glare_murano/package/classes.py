@@ -91,6 +91,8 @@ def read_sources(
     """Read the classes that the manifest assigns to a file, with their YAML.
 
     The parameters are those of ``read_classes``.
+
+    :returns: the classes that were found, and the problems.
     """
     found, problems = _sources(nodes, file)
     named = {source.definition.name: source for source in found if source.definition.name}
@@ -165,7 +167,7 @@ def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], 
 
 
 def _line(source: ClassSource) -> int:
-    """Return the line of a class's name, or of its first key if the class has no name."""
+    """Return the line with the name of a class. If there is no name, return the line of a value."""
     first = next(iter(source.keys.values()))
     return safe_yaml.line_of(source.keys.get("Name", first))
 

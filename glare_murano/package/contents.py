@@ -65,10 +65,10 @@ class Contents:
 
     :param classes: the classes that the manifest lists, as their files define them. For a package
         type other than MuranoPL, these are the classes that the type generates.
-    :param requirements: all requirements: FQN -> range. They include those that the package type
-        adds.
+    :param requirements: all requirements: FQN -> range. They include the requirements that the
+        package type adds.
     :param logo: the bytes of the logo; None without a logo.
-    :param supplier_logo: the bytes of the supplier's logo; None without a logo.
+    :param supplier_logo: the bytes of the supplier's logo; None without a supplier's logo.
     :param ui: the bytes of the form definition, from a file or from the package type; None without
         a form.
     :param warnings: mistakes in the manifest and in the form that do not make the package invalid.
@@ -114,8 +114,10 @@ def read_contents(
     :param describe: a function that describes what a package type other than MuranoPL generates.
     :param form_check: what to do about a form that Murano's dashboard cannot show. By default, the
         form is not checked, since an engine does not need it.
-    :raises InvalidPackage: if the package breaks a rule. The error has all problems of the
-        manifest. If the manifest has no problem, the error has all problems of the other files.
+    :raises InvalidPackage: if the package breaks a rule. If the manifest has problems, the error
+        has all of them, and the other files are not read. If not, the error has all problems of the
+        other files. But if a file is damaged, or ``describe`` refuses the package, the error has
+        only the problems of this failure.
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
@@ -160,9 +162,10 @@ def image_type(image: bytes) -> str:
 def _computed_manifest(
     description: Description, manifest: Manifest, problems: list[Problem]
 ) -> Manifest:
-    """Replace values of a manifest with those that the package type computes.
+    """Replace values of a manifest with the values that the package type computes.
 
-    The computed values are checked like values in a manifest file.
+    The computed values are checked like values in a manifest file. If one of them is not valid, no
+    value is replaced.
 
     :param problems: the list to which found problems are added.
     :returns: the manifest with the computed values.

@@ -61,12 +61,13 @@ class InvalidRange(GlareMuranoError, ValueError):
 class Unplannable(GlareMuranoError):
     """The planning of requirements exceeds a limit, such as the time limit.
 
-    Usual packages do not cause this. Malicious requirements, or a very slow catalogue, can.
+    Usual packages do not cause this error. Malicious requirements or a very slow catalogue can
+    cause it.
     """
 
 
 class TooManyVersions(Unplannable):
-    """The search for the fewest versions that satisfy all ranges takes too long."""
+    """The search for the fewest versions of a package that satisfy all ranges takes too long."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Problem:
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """Join the first problems to one string, and add the number of further problems."""
+    """Join problems to one string. Of a long list, only the first problems are listed."""
     texts = [str(problem) for problem in problems[:_MAX_LISTED]]
     if len(problems) > _MAX_LISTED:
         texts.append(f"and {len(problems) - _MAX_LISTED} more")
@@ -122,7 +123,7 @@ class InvalidPackage(GlareMuranoError, ValueError):
 
 
 class InvalidManifest(InvalidPackage):
-    """A manifest is missing, unreadable or wrong, or disagrees with its artifact."""
+    """A manifest is missing, unreadable or wrong, or disagrees with the artifact of the package."""
 
 
 class InvalidArchive(InvalidPackage):

@@ -103,8 +103,9 @@ class Manifest:
     :param requirements: all requirements, including the implicit ones: FQN -> range.
     :param ui: the path of the form definition, relative to ``UI``.
     :param logo: the path of the logo; None without the key ``Logo``.
-    :param document: all keys of the manifest that are not null, for package-type plug-ins. Values
-        are strings as written, but ``Meta`` and unknown keys have plain YAML values.
+    :param document: all keys of the manifest with their values, for package-type plug-ins; keys
+        with the value null are left out. Values are strings as written, but ``Meta`` and unknown
+        keys have plain YAML values.
     :param warnings: mistakes that do not make the package invalid, such as unknown keys.
     """
 
@@ -154,7 +155,7 @@ def check_required_name(text: str) -> str:
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Replace the value of ``Version`` in a manifest. Everything else stays as it was written.
+    """Replace or add the value of ``Version`` in a manifest. Everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param version: the new version.
@@ -175,7 +176,7 @@ def with_version(data: bytes, version: Version) -> bytes:
 
 
 def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
-    """Replace ranges under ``Require`` in a manifest. Everything else stays as it was written.
+    """Replace ranges under ``Require`` in a manifest. Everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param ranges: the new ranges: FQN of a required package -> range.
@@ -209,8 +210,8 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 
     No plug-in is imported. A process reads the entry points of a group only once.
 
-    :param group: the entry-point group. ``PLUGIN_NAMESPACE`` has the plug-ins of engines, which are
-        classes. ``FUNCTION_NAMESPACE`` has the functions that describe packages.
+    :param group: the entry-point group: ``PLUGIN_NAMESPACE`` for the plug-ins of engines, which are
+        classes, or ``FUNCTION_NAMESPACE`` for the functions that describe packages.
     """
     found = {}
     for entry_point in importlib.metadata.entry_points(group=group):
@@ -333,7 +334,11 @@ class _ManifestReader:
         return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
     def _requirements(self, fqn: str, version: Version) -> dict[str, VersionSpec]:
-        """Return the requirements in the manifest and the implicit ones: FQN -> range."""
+        """Return all requirements, including the implicit requirements: FQN -> range.
+
+        :param fqn: the FQN of the package.
+        :param version: the version of the package.
+        """
         node = self._nodes.get("Require")
         if isinstance(node, yaml.MappingNode) and len(node.value) > MAX_REQUIREMENTS:
             message = f"{len(node.value)} packages, at most {MAX_REQUIREMENTS} are allowed"
@@ -407,7 +412,7 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Convert the string in a node, as it is written; null is read as the empty string.
+        """Convert the string in a node. Null is read as the empty string.
 
         :param where: the place of the node, for the message of a problem.
         :param rule: the rule that a wrong value breaks.
@@ -444,10 +449,11 @@ def _checked_name(
 
 
 def _foreign_character(text: str) -> str:
-    """Describe the first character of a text that is not ASCII, for a message about a wrong name.
+    """Describe the first non-ASCII character in a wrong name, for a message.
 
-    The character may look like an ASCII letter.
+    A user may not notice such a character, since it may look like an ASCII letter.
 
+    :param text: the wrong name.
     :returns: the description; empty if all characters are ASCII.
     """
     found = next((each for each in text if not each.isascii()), None)

@@ -36,7 +36,7 @@ class Description:
     :param ui: the generated form definition, as YAML. None if the package type generates no form.
         Then the form in the package is used, if the package has a form.
     :param manifest: the keys of the manifest that the package type computes, such as ``Name`` or
-        ``Tags``, with their values. They replace the values in the file.
+        ``Tags``, with their values. These values replace the values in the manifest file.
     :param logo: the bytes of the generated logo; None if the package type generates no logo.
     """
 
@@ -73,11 +73,11 @@ def call(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package for a server.
+    """Return the description of a package for a server: what its package type generates.
 
     Call this only in a child process with limits. If no function for the format is installed, the
-    manifest must list the classes. The output of the function, and the traceback if it fails, go to
-    the output of this process.
+    manifest must list the classes. The output of the function, and the traceback if the function
+    fails, go to the output of this process.
 
     :raises InvalidPackage: if the function refuses the package or fails, or if there is no function
         and the manifest lists no class.
@@ -88,7 +88,7 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def from_complete_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest alone, which must list the classes.
+    """Make the description of a package from its manifest alone, which must list the classes.
 
     :raises InvalidPackage: if the manifest lists no class.
     """
@@ -102,9 +102,11 @@ def from_complete_manifest(manifest: Manifest) -> Description:
 
 
 def call_safely(manifest: Manifest, archive: Archive) -> Description:
-    """Call the function for the format of a package, like ``call``, and convert all errors.
+    """Call the function for the format of a package, and convert its errors to ``InvalidPackage``.
 
-    :raises InvalidPackage: if the function refuses the package, or fails in any other way.
+    Only ``MemoryError`` is not converted.
+
+    :raises InvalidPackage: if the function refuses the package, or fails in another way.
     """
     try:
         description = call(manifest, archive)
@@ -119,7 +121,7 @@ def call_safely(manifest: Manifest, archive: Archive) -> Description:
 
 
 def from_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest alone.
+    """Make the description of a package from its manifest alone.
 
     If the manifest lists no class, the package has one class, with the name of the package.
     """
@@ -129,9 +131,9 @@ def from_manifest(manifest: Manifest) -> Description:
 
 
 def check_types(description: Any) -> None:
-    """Check that the values in a description have the types that ``Description`` declares.
+    """Check that an object is a ``Description`` whose values have the declared types.
 
-    :raises TypeError: if a value has another type.
+    :raises TypeError: if the object is not a ``Description``, or a value has another type.
     """
     match description:
         case Description(

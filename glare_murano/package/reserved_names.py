@@ -32,7 +32,10 @@ _MAX_PROJECT = 255
 
 
 class InvalidReservedNames(GlareMuranoError, ValueError):
-    """The file of reserved names is unreadable or not valid; the message names file and line."""
+    """The file of reserved names is missing, unreadable or not valid.
+
+    The message names the file, and the line with the mistake.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +141,7 @@ def read_reserved_names(path: str | None) -> ReservedNames:
 
 
 def _prefixes(fqn: str) -> Iterator[str]:
-    """Yield a name and all its prefixes, the longest first."""
+    """Yield a name and all its prefixes that end before a dot, the longest first."""
     while fqn:
         yield fqn
         fqn = fqn.rpartition(".")[0]

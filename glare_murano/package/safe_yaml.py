@@ -176,13 +176,13 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]]:
-    """Yield each repeated key of a mapping, at any level of the documents.
+    """Yield each key that a mapping repeats, for all mappings of some documents, at any depth.
 
     Parsers differ: PyYAML, the engine and the dashboard use the value of the last of several equal
     keys, and other parsers use the value of the first.
 
     :param roots: documents that ``compose_all`` has returned, before any call of ``merged_pairs``.
-    :returns: the node of the key, and whether its value is the same as that of the earlier key.
+    :returns: for each repeated key, its node, and whether the earlier key has the same value.
     """
     # Id of the key's node -> result. The ids are needed, since aliases lead to the same node again.
     found: dict[int, tuple[yaml.Node, bool]] = {}
@@ -219,7 +219,10 @@ def key_of(node: yaml.Node) -> str:
 
 
 def kind(node: yaml.Node | None) -> str:
-    """Describe a node: ``nothing``, ``a mapping``, ``a sequence`` or ``a string``."""
+    """Describe a node: ``a mapping``, ``a sequence``, ``a string`` or ``nothing``.
+
+    Null and a missing node are ``nothing``. Every other scalar is ``a string``.
+    """
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
     if isinstance(node, yaml.SequenceNode):
@@ -246,7 +249,10 @@ def _find_repeated(
 
 
 def _read_key(key: yaml.ScalarNode) -> Hashable:
-    """Return a key as PyYAML reads it, so that ``1`` and ``0x1`` are equal."""
+    """Return a key as PyYAML reads it, so that ``1`` and ``0x1`` are equal.
+
+    A key that PyYAML cannot read is returned as it is written.
+    """
     text = str(key.value)
     if key.tag in _STRINGS or len(text) > _MAX_CONVERTED:
         return text
@@ -288,7 +294,7 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _check_events(data: bytes, name: str) -> None:
-    """Check the parser's events before libyaml composes nodes from them.
+    """Check the events of the parser, before libyaml composes nodes from these events.
 
     :raises InvalidPackage: if the file is nested too deep, has too many nodes, or has an alias that
         contains itself.

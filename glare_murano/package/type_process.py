@@ -22,10 +22,11 @@ _IN_CHILD = "glare_murano.package.type_process:describe_in_child"
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Call the function for the format of a package, and return its description.
+    """Return the description of a package: what its package type generates.
 
-    A function of this project runs in this process, and any other function in a child process. If
-    no function is installed, the description is made from the manifest alone.
+    The function for the format of the package makes the description. A function of this project
+    runs in this process, and any other function in a child process. If no function is installed,
+    the description is made from the manifest alone.
 
     :raises InvalidPackage: if the function refuses the package, or fails.
     """
@@ -44,7 +45,9 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package for its author, and refuse it if a service would refuse it.
+    """Return the description of a package for its author.
+
+    If no function for the format is installed, the manifest must list the classes, as on a server.
 
     :raises InvalidPackage: as in ``describe``; also if no function for the format is installed and
         the manifest lists no class.
@@ -55,7 +58,7 @@ def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_in_child(file: IO[bytes], limits: dict[str, int]) -> dict[str, Any]:
-    """Describe a package in the child process, and return its description or its problems as JSON.
+    """Return the description of a package, or its problems, as JSON; runs in the child process.
 
     :param file: the archive of the package.
     :param limits: the fields of ``Limits``, by name.

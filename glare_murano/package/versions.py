@@ -116,19 +116,19 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range that contains only the given version.
+        """Return the range that names exactly the given version, such as ``==1.2.0``.
 
-        If the version has no build metadata, the range also contains versions that differ from it
-        only in build metadata.
+        If the version has no build metadata, the range also contains all versions that differ from
+        this version only in build metadata.
         """
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
         """Return the ranges to try, in this order, for the version in an object header.
 
-        The first range is this range. If it names exactly one version, the next ranges are the
-        minor version and the major version of this version (specification "Murano versioning",
-        section "Object version"). Any other range has no fallback.
+        The first range is this range. If this range names exactly one version, such as 1.2.3, the
+        next ranges are its minor version 1.2 and its major version 1 (specification "Murano
+        versioning", section "Object version"). Any other range has no fallback.
         """
         if self._exact is None:
             return (self,)
@@ -137,11 +137,14 @@ class VersionSpec:
 
     @property
     def exact(self) -> Version | None:
-        """The version that the range names exactly; None for a range of several versions."""
+        """The version, if the range names exactly one version, such as ``==1.2.0``.
+
+        None for any other range, even if only one version is in it, as in ``>=1.2.0,<=1.2.0``.
+        """
         return self._exact
 
     def is_exactly(self, version: Version) -> bool:
-        """Return whether the range names exactly this version."""
+        """Return whether the range names exactly the given version."""
         return self._exact is not None and bool(self._exact == version)
 
     def match(self, version: Version) -> bool:
@@ -153,10 +156,10 @@ class VersionSpec:
 
     @property
     def edges(self) -> frozenset[Version]:
-        """The versions at which the range, or a gap in the range, begins or ends: its edges.
+        """The edges of the range: the versions at which the range, or a gap in it, begins or ends.
 
-        An edge is not a pre-release. Of the versions between two neighbouring edges that are not
-        pre-releases, the range contains either all or none.
+        An edge is never a pre-release. Between two neighbouring edges, the range contains either
+        all full releases or none. A full release is a version that is not a pre-release.
         """
         return frozenset(
             Version(major=major, minor=minor, patch=patch + (prerelease > _NO_PRERELEASE))
@@ -237,7 +240,8 @@ def _targets(clause: _Clause) -> list[Version]:
 def _edges_of(clause: _Clause) -> Sequence[_Key]:
     """Return the sort keys at which the range of a clause begins and ends.
 
-    The first key is a beginning, the next key is an end, and so on. Build metadata is ignored.
+    The first key is a beginning, the next key is an end, and so on. A range without an upper limit
+    has no last end. Build metadata is ignored.
     """
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)
@@ -259,9 +263,10 @@ def _edges_of(clause: _Clause) -> Sequence[_Key]:
 
 
 def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
-    """Return the sort keys at which the common range of all clauses begins and ends.
+    """Return the sort keys at which the common range of several clauses begins and ends.
 
-    The first key is a beginning, the next key is an end, and so on.
+    The common range contains the versions that satisfy all clauses. The first key is a beginning,
+    the next key is an end, and so on.
 
     :param all_edges: the keys of each clause, from ``_edges_of``.
     """
@@ -280,9 +285,10 @@ def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
 
 
 def _first(version: Version) -> _Key:
-    """Return the sort key at which a version begins, with all its pre-releases.
+    """Return the lowest sort key of a version and its pre-releases.
 
-    The pre-releases of ``1.2.0`` come before ``1.2.0``. For a pre-release, its own key is returned.
+    The pre-releases of ``1.2.0`` come before ``1.2.0``. For a version that is a pre-release itself,
+    the key of this version is returned.
     """
     key = _key(version)
     return key if version.prerelease else (*key[:3], b"")
@@ -395,7 +401,10 @@ class SortedVersions:
 
 
 def places(chosen: int) -> Iterator[int]:
-    """Yield the places of the versions in a set, the newest first; see ``SortedVersions``."""
+    """Yield the places of the versions in a set, the newest first; see ``SortedVersions``.
+
+    :param chosen: the set, as a bit mask.
+    """
     while chosen:
         place = chosen.bit_length() - 1
         yield place

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Unpack the entries of a ZIP file, and check their checksums and the end of their data."""
+"""Unpack the entries of a ZIP file, and check that their data is complete and not damaged."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,7 +22,8 @@ def read_content(read: Read, member: Member) -> Iterator[bytes]:
 
     The content may be longer than declared. So the caller must count the bytes, and stop in time.
 
-    :param read: a function that reads the archive.
+    :param read: a function that takes an offset and a number of bytes, and returns these bytes of
+        the archive.
     :param member: the entry.
     :raises InvalidArchive: if the data are damaged, or bytes follow the end of the compressed data.
     """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the directory of a ZIP file, which lists its entries, and the end records.
+"""Read the directory and the end records of a ZIP file.
 
-The end records are at the end of the file, and say where the directory is. A file is refused if two
-programs could find different directories in it, or read the directory differently. ``zip_layout``
-compares the directory with the rest of the file.
+The directory lists the entries of the file. The end records are at the end of the file, and say
+where the directory is. A file is refused if two programs could find different directories in the
+file, or read the directory differently. ``zip_layout`` compares the directory with the rest of the
+file.
 """
 
 import dataclasses
@@ -123,9 +124,11 @@ def read_directory(stream: IO[bytes], size: int, max_entries: int) -> tuple[list
 
 
 def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
-    """Read the end records.
+    """Read the end records of a ZIP file.
 
-    :returns: what they say about the directory, and the offset of the first end record.
+    :param size: the size of the file in bytes.
+    :returns: what the records say about the directory, and the offset of the first end record.
+    :raises InvalidArchive: if there is no end record, or the end records are not valid.
     """
     place, record = _find_end(stream, size)
     if len(record) < _END.size:
@@ -273,11 +276,15 @@ def extra_fields(extra: bytes, path: str) -> dict[int, bytes]:
 
 
 def _resolved(field: bytes, values: tuple[int, ...], path: str) -> list[int]:
-    """Read the sizes or the offset of an entry that are too large for four bytes.
+    """Return the sizes and the offset of an entry, with values from the ZIP64 field.
 
-    :param field: the bytes of the ZIP64 field, which has these values in eight bytes.
-    :param values: the values in four bytes. A value ``MAX_32`` is replaced by a value of the field.
+    The ZIP64 field has, in eight bytes each, the values that are too large for four bytes.
+
+    :param field: the bytes of the ZIP64 field.
+    :param values: the sizes and the offset in four bytes. Each value that is ``MAX_32`` is replaced
+        by the next value of the field.
     :param path: the name of the entry, for messages.
+    :raises InvalidArchive: if the field has too few or too many values.
     """
     too_large = values.count(MAX_32)
     if len(field) != 8 * too_large:

@@ -64,12 +64,12 @@ def read_members(stream: IO[bytes], size: int, max_entries: int) -> list[Member]
 
 
 def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
-    """Check an entry's header and descriptor, and set ``member.data``, the offset of its data.
+    """Check the header and the descriptor of an entry, and set the offset ``member.data``.
 
     :param stream: the archive.
     :param member: the entry, from the directory.
     :param following: the offset of the next header, or of the directory. The entry must end there.
-    :raises InvalidArchive: if the entry contradicts the directory, or does not end there.
+    :raises InvalidArchive: if the entry contradicts the directory, or ends at another offset.
     """
     has_long_sizes = _check_header(stream, member, following)
     end = member.data + member.packed_size

@@ -33,9 +33,10 @@ _turns = Turns()
 
 
 def _renew_turns() -> None:
-    """Replace the queue of turns in a process that was just forked.
+    """Give a process that was just forked a new, empty queue of turns.
 
-    The copied queue has the turns and the waiting callers of the parent process.
+    The forked process has a copy of its parent's queue, with turns and waiting callers that exist
+    only in the parent.
     """
     global _turns
     _turns = Turns()
@@ -90,7 +91,7 @@ def read(
 
 
 def read_in_child(file: IO[bytes], limits: dict[str, int], form_check: str) -> dict[str, Any]:
-    """Read a package in the child process, and return its contents or its problems as JSON.
+    """Read a package in the child process, and return its contents or problems as a JSON object.
 
     :param file: the archive.
     :param limits: the fields of ``Limits``, by name.

@@ -40,8 +40,8 @@ class StoredArchive:
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:
     """Return a response with a batch of archives.
 
-    The first chunk is read before the response begins. If this fails, the client gets an error
-    response.
+    The first chunk of the batch is read before the response begins. If the chunk cannot be read,
+    the client gets an error response.
     """
     chunks = stream(archives)
     first = next(chunks)
@@ -51,7 +51,7 @@ def respond(archives: Iterable[StoredArchive]) -> webob.Response:
 
 
 def stream(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
-    """Yield the bytes of a batch of archives, which is a TAR stream.
+    """Yield a batch of archives as the bytes of a TAR stream.
 
     The batch leaves out each archive that would make it larger than ``MAX_SIZE``, and each archive
     that the store cannot begin to read.

@@ -13,9 +13,10 @@ from glare_murano.service.settings import Settings
 
 @contextlib.contextmanager
 def of_query(settings: Settings, remedy: str) -> Iterator[Budget]:
-    """Yield the budget of time for a query, such as a dependency query or a list of subclasses.
+    """Yield the time budget of a query, such as a dependency query or a list of subclasses.
 
-    The query is refused if it exceeds the time limit, or another limit of planning.
+    The query runs in the ``with`` statement. It is refused if it exceeds the time budget, or
+    another limit of planning.
 
     :param remedy: what the client can request instead, for the message.
     :raises RefusedRequest: if the query exceeds a limit; the message names the limit.
@@ -27,11 +28,11 @@ def of_query(settings: Settings, remedy: str) -> Iterator[Budget]:
 
 
 def of_look_ups(settings: Settings) -> Budget:
-    """Return a budget of time for the database look-ups of a request that is not a query.
+    """Return a time budget for the database look-ups of a request that is not a query.
 
     Such a request is a change with its checks, or a batch. The time begins with this call, not with
     the request: a change may have waited for other changes, and a batch takes as long as its client
-    needs. The budget never pauses to let other green threads run: the checks may hold locks for
+    needs. The budget never pauses to let other green threads run: the request may hold locks for
     which these threads would wait. When the time is over, the budget raises ``RefusedRequest``.
     """
     return Budget(settings.plan_seconds, "try again when the service is less busy", bad_request)

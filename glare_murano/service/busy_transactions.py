@@ -20,13 +20,13 @@ _LOCK_NOT_AVAILABLE = "55P03"
 def while_busy(
     busy: type[Exception],
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Return a decorator: it repeats the call of a function while other transactions block it.
+    """Return a decorator that repeats each call of a function while other transactions block it.
 
-    The call is repeated if it raises an error of the class ``busy``, or if the database reports a
+    A call is repeated if it raises an error of the class ``busy``, or if the database reports a
     deadlock or a lock that is not free. If the call still fails after ``MAX_SECONDS``, an error of
     the class ``busy`` is raised.
 
-    :param busy: the class of errors.
+    :param busy: the class of the errors by which the function reports that it is blocked.
     """
 
     def give_up(state: tenacity.RetryCallState) -> NoReturn:

@@ -61,7 +61,7 @@ class PackageRecord(NamedTuple):
         return self.key.version
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package whenever the package is active."""
+        """Return whether a project can see the package while the package is active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
@@ -69,13 +69,13 @@ class PackageRecord(NamedTuple):
 
 
 class DependentsRecord(NamedTuple):
-    """A group of dependents: packages of one project that require a package in the same range.
+    """A group of dependents: packages of one project that require one package in the same range.
 
-    All packages of a group are active, and have the same visibility.
+    All dependents in a group are active, and have the same visibility.
 
     :ivar range: the required range, as written.
-    :ivar owner: the project that owns the packages.
-    :ivar visibility: the visibility of the packages.
+    :ivar owner: the project that owns the dependents.
+    :ivar visibility: the visibility of the dependents.
     """
 
     range: str
@@ -158,11 +158,13 @@ class Database(Protocol):
 
         :param column: whether the values are ids or names.
         :param values: the ids or names.
-        :param package: the id of a package that is also found if it is a draft.
+        :param package: the id of a package that is also found if it is not active.
         """
 
     def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
-        """Find the packages that define classes.
+        """Find the packages that define any of the given classes.
+
+        The result may contain packages that are not active, or not visible to the viewer.
 
         :returns: pairs of the name of a class and the id of a package.
         """
@@ -182,10 +184,10 @@ class Database(Protocol):
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterable[PackageRecord]:
-        """Find packages that may meet conditions, among those that the viewer sees in lists.
+        """Find the packages that the viewer sees in lists, and that may meet conditions.
 
-        The packages are in any state. The caller checks the conditions again, since a database may
-        ignore case, or may not check all conditions.
+        The caller checks the conditions again, since a database may ignore case, or may not check
+        all conditions.
 
         :param selection: the conditions.
         :param names: the names of the packages to search; None to search all packages.
@@ -215,22 +217,27 @@ class Database(Protocol):
         """
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find visible, active packages that define direct subclasses of classes.
+        """Find visible, active packages that define direct subclasses of the given classes.
 
-        :param base_names: the names of the classes.
+        :param base_names: the names of the given classes.
         """
 
     def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
         """Find active packages, and drafts with an uploaded archive, of any project, by name."""
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterable[PackageRecord]:
-        """Find all packages with given names and versions, of any project and in any state."""
+        """Find packages with given names and versions, of any project and in any state.
+
+        Drafts that have no archive are left out.
+        """
 
     def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:
-        """Find the ranges in which other active packages require a package.
+        """Find the active packages that require a package, and return them in groups.
 
-        :param name: the required package.
-        :param owner: the project of the other packages; None for all projects.
+        A package's requirement on itself does not count.
+
+        :param name: the FQN of the required package.
+        :param owner: the project whose packages are searched; None to search all projects.
         """
 
     def find_requiring(
@@ -238,7 +245,7 @@ class Database(Protocol):
     ) -> Iterable[PackageVersion]:
         """Find the packages in a group of dependents.
 
-        :param name: the required package.
-        :param group: one of the groups that ``find_dependents`` returns.
+        :param name: the FQN of the required package.
+        :param group: a group that ``find_dependents`` has returned for the required package.
         :param limit: the largest number of packages to find.
         """

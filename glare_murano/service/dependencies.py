@@ -77,7 +77,7 @@ def resolve(query: wire.Query, database: Database, settings: Settings) -> wire.A
 
 
 def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionSpec]:
-    """Return a requirement on a stored package: its FQN, and the range with only its version.
+    """Return a requirement on a stored package: its FQN, and a range of exactly its version.
 
     :param package_id: the id of the package, from the query.
     :raises RefusedRequest: if the package is missing, cannot be chosen, or has no archive.

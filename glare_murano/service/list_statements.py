@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Build those parts of the SQL statements for lists that Glare and Glance have in common.
+"""Build the parts of SQL statements that the package lists of Glare and Glance have in common.
 
 Each service passes SQLAlchemy objects for its own tables. This module only calls the methods of
 these objects.
@@ -18,7 +18,7 @@ _MAX_LITERAL = 32
 
 
 class NameRange(NamedTuple):
-    """The order of the names in a list, and where a page of them begins.
+    """The order of the names in a list, and where a page of the list begins.
 
     :ivar is_descending: whether the names are sorted from Z to A.
     :ivar first: names that come before this name are left out; None to keep them.
@@ -47,10 +47,10 @@ def sort_names(statement: Any, name: Any, names: NameRange) -> Any:
 
 
 def like(column: Any, pattern: str) -> Any:
-    """Return a condition that every name meets that matches a pattern.
+    """Return a condition that is met by every name that matches a pattern.
 
-    Some names meet the condition, but do not match the pattern: only a part of the pattern is
-    compared, since a condition with several wildcards could take a database very long.
+    Names that do not match the pattern may meet the condition as well: only a part of the pattern
+    is compared, since a condition with several wildcards could take a database very long.
 
     :param column: the column with the names.
     :param pattern: a name in which ``*`` stands for any characters.
@@ -64,11 +64,12 @@ def like(column: Any, pattern: str) -> Any:
 def literals_of(words: Iterable[str]) -> Collection[str]:
     """Convert the words of a search to strings that a database can search for.
 
-    The strings are parts of the words, in lower case. The database searches for them in texts that
-    it converts to lower case. It finds every text with one of the words, but may find others too.
+    The strings are parts of the words, in lower case. The database searches for the strings in
+    texts that it has converted to lower case. So it finds every text that contains one of the
+    words, but may also find other texts.
 
-    :returns: the strings. The collection is empty if a word has no part that can be searched for:
-        not every database can compare letters outside ASCII without regard to case.
+    :returns: the strings. There are none if a word has no part that can be searched for: not every
+        database can compare letters outside ASCII without regard to case.
     """
     parts = [max(_comparable(word), key=len, default="") for word in words]
     return forms_of(parts) if all(parts) else ()

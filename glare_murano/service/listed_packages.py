@@ -51,7 +51,7 @@ class Listed(NamedTuple):
     """A package of a list.
 
     :ivar fields: the fields by which the list is sorted.
-    :ivar relevance: how well the package matches a search, see ``package_order.relevance``.
+    :ivar relevance: how well the package matches a search; see ``package_order.relevance``.
     """
 
     package: PackageRecord
@@ -76,9 +76,10 @@ class Search(NamedTuple):
 
 
 def find(search: Search, database: Database, settings: Settings) -> Iterator[Listed]:
-    """Yield the packages of the list from the beginning of the page on.
+    """Yield the packages that a search finds, in order, from the beginning of the page on.
 
-    They are found while the caller iterates, so the caller can stop after any package.
+    The packages after the end of the page are yielded as well. The packages are found while the
+    caller iterates, so the caller can stop after any package.
 
     :raises Unplannable: if the time of the request is over.
     """
@@ -110,7 +111,8 @@ def find_visible(
 ) -> Iterator[PackageRecord]:
     """Find the packages that are visible to the viewer, and whose attributes meet the conditions.
 
-    Conditions for fields that must be read from the package are not checked here.
+    Attributes are the values in a ``PackageRecord``, such as the name and the status. Conditions
+    for other fields are not checked here.
 
     :param names: the names of the packages to search; None to search all packages.
     """
@@ -154,7 +156,8 @@ def _matching(
 ) -> list[Listed]:
     """Return the packages that meet all conditions, with the fields by which they are sorted.
 
-    :param packages: the packages that meet the condition ``subclass_of``; None without it.
+    :param packages: the packages that meet the condition ``subclass_of``; None if the search does
+        not have this condition.
     :param names: the names of the packages to search; None to search all packages.
     """
     selection = search.selection
@@ -178,7 +181,7 @@ def _matching(
 def _matches(package: PackageRecord, selection: Selection) -> bool:
     """Return whether a package meets the conditions for its attributes.
 
-    Attributes are the values in its ``PackageRecord``, such as the name and the status.
+    Attributes are the values in a ``PackageRecord``, such as the name and the status.
     """
     values, project, spec = selection.values, selection.project_id, selection.version
     return (
@@ -200,7 +203,7 @@ def _is_named(name: str, selection: Selection) -> bool:
 def _fits(name: str, pattern: str) -> bool:
     """Return whether a name matches a pattern, in which ``*`` stands for any characters.
 
-    A regular expression is not used, since one with several ``.*`` could take very long.
+    No regular expression is used, since an expression with several ``.*`` could take very long.
     """
     begin, *middle, end = pattern.split(ANY)
     place = len(begin)
@@ -214,12 +217,15 @@ def _fits(name: str, pattern: str) -> bool:
 def _best(
     found: Iterable[PackageRecord], selection: Selection, database: Database
 ) -> Iterator[Listed]:
-    """Yield one package of each name, or of each name and version, as ``distinct`` requires.
+    """Yield one package of each name, or of each name and version.
 
-    Of the packages that meet the conditions, the one with the newest version is yielded. Of the
-    same version, a package of the project is preferred, then a public package. The preferred
-    packages are checked first. Most of them meet the conditions, and then the fields of the other
-    packages need not be read.
+    The condition ``distinct`` of the selection decides between the two cases.
+
+    Of the packages that meet the conditions, the package with the newest version is yielded. Among
+    packages with the same version, a package of the selection's project is preferred, and then a
+    public package. If the selection has no project, the project of the viewer is used. The
+    preferred packages are checked first. Most of them meet the conditions, and then the fields of
+    the other packages need not be read.
     """
     project = selection.project_id or database.viewer.project_id
     ranked: dict[object, list[tuple[object, PackageRecord]]] = collections.defaultdict(list)
@@ -296,7 +302,8 @@ def _with_fields(
 def _has(fields: Fields, name: str, values: set[str]) -> bool:
     """Return whether a field of a package has one of the given values.
 
-    If no values are given, return whether the field has any value.
+    If no values are given, return whether the field has any value. A package's requirement on
+    itself does not count.
 
     :param fields: the fields of the package, and its name.
     :param name: the name of the field.
@@ -353,12 +360,13 @@ def _is_same(each: Listed, last: Listed, distinct: str) -> bool:
 def _sort_values(
     names: Sequence[str], marker: Fields | None, *, is_descending: bool
 ) -> Mapping[str, Callable[[Listed], Any]]:
-    """Return for each key of an order the function that returns the sort value of a package.
+    """Return the functions by which packages are sorted.
 
     :param names: the names of the packages in the order of the database; empty if the database has
         not sorted the names.
     :param marker: the marker of the page; None for the first page.
     :param is_descending: whether the first key of the order is descending.
+    :returns: key of an order -> function that takes a package, and returns its sort value.
     """
     step = -1 if is_descending else 1
     places = {name: step * place for place, name in enumerate(names)}
@@ -393,7 +401,10 @@ def _display_name(each: Listed) -> str:
 
 
 def values_of(each: Listed) -> dict[str, Any]:
-    """Return the values of a package that its marker can contain; see ``package_order``."""
+    """Return the values of a package that the marker of a page can contain.
+
+    A marker contains the id, and those values by which the list is sorted; see ``package_order``.
+    """
     package = each.package
     times = ((name, each.fields.get(name)) for name in ("created_at", "updated_at"))
     return {

@@ -96,7 +96,8 @@ def _find(
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each name of a package that belongs to an extension plug-in.
 
-    It is the FQN, if a plug-in has the same FQN, or the name of a class that a plug-in defines.
+    Such a name is the FQN, if a plug-in has the same FQN, or the name of a class that a plug-in
+    defines.
 
     :param fqn: the FQN of the package.
     :param class_names: the names of the classes that the package defines.

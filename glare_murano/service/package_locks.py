@@ -2,10 +2,11 @@
 
 """Lock packages in one order, so that simultaneous requests see each other's changes.
 
-A package becomes a release only if other releases satisfy its requirements. A release is removed
-only if other releases satisfy every requirement that it has satisfied. Two simultaneous requests
-could both pass their checks, although one removes a package that the other needs. Therefore each
-request that publishes, removes, hides or yanks packages takes these steps in both services:
+A package is activated only if active packages satisfy its requirements. An active package is
+removed only if other active packages satisfy every requirement that it has satisfied. Two
+simultaneous requests could both pass their checks, although one request removes a package that the
+other request relies on. Therefore each request that publishes, removes, hides or yanks packages
+takes these steps in both services:
 
 1. It reads the packages, and runs its checks. A refused request takes no lock.
 2. It begins a transaction, and locks packages before any other statement:
@@ -17,15 +18,15 @@ request that publishes, removes, hides or yanks packages takes these steps in bo
 
    The lock of a package is the lock of its row in the service's database. Rows are locked in the
    order of their ids, so no two requests wait for each other.
-3. It reads the packages and runs the checks again. If it now relies on other packages, it begins
-   again with the first step.
+3. It reads the packages and runs the checks again. If it now needs locks that it does not have, it
+   begins again with the first step.
 4. It changes the packages, and ends the transaction.
 
 So a removal waits for the publications that rely on the package, and then sees what they have
 published. Publications do not wait for each other, although all of them rely on the core library. A
-request holds these locks during one transaction, and meanwhile waits only for the database. It
-waits at most ``MAX_WAIT`` seconds for each group of locks. After that, it begins again with the
-first step.
+request holds these locks during one transaction, and meanwhile waits only for the database. If a
+statement has to wait too long for locks, the request begins again with the first step; see
+``execute``.
 """
 
 import contextlib
@@ -74,7 +75,8 @@ def lock_rows(connection: Any, table: Any, locks: PackageLocks) -> None:
     """Lock rows until the end of the transaction.
 
     Call this before any other statement of the transaction. In MariaDB, the first plain read of a
-    transaction fixes the state of the database that the transaction sees.
+    transaction fixes the state of the database that the transaction sees. If this read came before
+    the locks, the transaction would not see what others change while it waits for the locks.
 
     :param connection: the SQLAlchemy connection.
     :param table: the SQLAlchemy table of packages; its primary key is ``id``.
@@ -91,10 +93,10 @@ def lock_rows(connection: Any, table: Any, locks: PackageLocks) -> None:
 
 
 def execute(connection: Any, locking: Any) -> Any:
-    """Execute a statement that locks rows. It waits for the locks at most ``MAX_WAIT`` seconds.
+    """Execute a statement that locks rows, and wait for the locks.
 
-    SQLite and MySQL do not support this limit. They have one limit for all statements; in MySQL, it
-    is 50 seconds by default.
+    In PostgreSQL and MariaDB, the statement fails after ``MAX_WAIT`` seconds. SQLite and MySQL have
+    one limit for all statements, which is not changed. In MySQL, it is 50 seconds by default.
 
     :param connection: the SQLAlchemy connection.
     :param locking: the statement.
@@ -119,7 +121,7 @@ def prepare(
     lock: Callable[[Any, PackageLocks], object],
     busy: Callable[[], Exception],
 ) -> Callable[[Any], None]:
-    """Check a request without locks, as in step 1 of the docstring of this module.
+    """Check a request without locks: step 1 in the docstring of this module.
 
     :param check: a function that checks the request, and returns the locks that it needs.
     :param reading: a function that opens a transaction on a snapshot of the database.

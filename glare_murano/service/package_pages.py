@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handle the resources ``packages`` and ``categories``: lists of the packages that a caller sees.
+"""List the packages that a caller sees, and their categories.
 
-Packages are listed page by page. Only the fields of the packages in a page are read; see
-``listed_packages`` for the search.
+These are the resources ``packages`` and ``categories``. Packages are listed page by page. This
+module reads the fields of the packages in a page; ``listed_packages`` finds these packages.
 """
 
 import collections
@@ -140,6 +140,8 @@ def _read_page(
     found: Iterator[Listed], size: int, read: Read, budget: Budget
 ) -> tuple[list[tuple[Listed, dict[str, Any]]], bool]:
     """Read the fields of the packages in a page.
+
+    The page ends earlier if its packages have more than ``_MAX_SIZE`` characters together.
 
     :param found: the packages from the beginning of the page on.
     :param size: the largest number of packages in the page.

@@ -56,8 +56,8 @@ class ReleaseChange(NamedTuple):
     def becomes_public(self) -> bool:
         """Whether the package becomes public.
 
-        A draft does not count as public, even if its visibility is ``public``. Two public packages
-        must not have the same name and version.
+        A draft does not count as public, even if its visibility is ``public``. For a package that
+        becomes public, ``check`` looks for another public package with the same name and version.
         """
         is_public, was_public = (
             package.visibility == "public" and state in (ACTIVE, DEACTIVATED)
@@ -92,7 +92,10 @@ def check(
     overrides: bool,
     locked: Collection[str],
 ) -> CheckedChanges:
-    """Check all changes of a request together, and compare them with the other packages.
+    """Check all changes of a request together, and return problems, a warning and needed locks.
+
+    A problem is a requirement that would not be satisfied after the changes, a missing base class,
+    or a second public package with the same name and version.
 
     :param changes: the changes of the request.
     :param overrides: whether the caller overrides the checks of requirements, and may do so.
@@ -133,7 +136,10 @@ def check(
 def _find_namesakes(
     changes: Collection[ReleaseChange], database: Database
 ) -> dict[str, PackageRecord]:
-    """Return all packages that have the name and version of a changed package, by id."""
+    """Return the packages that have the name and version of a changed package, by id.
+
+    The changed packages are included. Drafts that have no archive are left out.
+    """
     keys = {change.key for change in changes}
     found = database.find_namesakes(keys) if keys else ()
     # Some databases ignore case, and so return other names as well.
@@ -145,7 +151,7 @@ def _is_taken(
     changes: Collection[ReleaseChange],
     namesakes: Mapping[str, PackageRecord],
 ) -> bool:
-    """Return whether another package with the same name and version is public, or becomes public.
+    """Return whether another package with the same name and version is or becomes public.
 
     :param change: the change that makes a package public.
     :param changes: all changes of the request that make packages public.

@@ -64,8 +64,8 @@ def check_url(environ: dict[str, Any]) -> None:
     """Check the URL of a request.
 
     :param environ: the WSGI environment of the request.
-    :raises RefusedRequest: if the URL is too long or malformed, or has characters that the database
-        cannot store.
+    :raises RefusedRequest: if the URL is too long or malformed, or has control characters or
+        characters that the database cannot store.
     """
     query = environ.get("QUERY_STRING", "")
     if len(query) > MAX_QUERY:
@@ -83,7 +83,8 @@ def check_url(environ: dict[str, Any]) -> None:
 def has_nul(environ: Mapping[str, Any]) -> bool:
     """Return whether the URL of a request contains the character NUL.
 
-    If an id or a marker with NUL is looked up, PostgreSQL's driver raises an error.
+    Such a request must be refused: PostgreSQL's driver raises an error if it looks up an id or a
+    marker with NUL.
     """
     query = urllib.parse.unquote(environ.get("QUERY_STRING", ""))
     return "\0" in environ["PATH_INFO"] + query
@@ -105,7 +106,7 @@ def overrides_checks(req: webob.Request) -> bool:
 
 
 def check_content_type(req: webob.Request) -> None:
-    """Check that the body of a request is not an HTML form.
+    """Check that a POST request does not send an HTML form. Other requests pass the check.
 
     :raises RefusedRequest: if the body of a POST request is an HTML form.
     """
@@ -116,7 +117,7 @@ def check_content_type(req: webob.Request) -> None:
 
 
 def check_body(req: webob.Request) -> None:
-    """Read and check the body of a request. It can be read again afterwards.
+    """Read and check the body of a request. After this call, the body can be read again.
 
     :raises RefusedRequest: if the body is incomplete or too large, or the method takes no body.
     """

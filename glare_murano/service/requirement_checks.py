@@ -5,9 +5,9 @@
 A package may become active only if its requirements are satisfied, and if the base classes of its
 classes are in the package itself or in packages that it requires. A package may become public only
 if public packages satisfy its requirements. A package may be removed only if other packages satisfy
-all requirements that active packages have on it. A draft satisfies only the requirements of
-packages that are published in the same request. A yanked package satisfies only ranges that are
-exactly its version. Extension plug-ins of the engines satisfy requirements as well.
+all requirements that active packages have on it. A draft satisfies requirements only if the same
+request publishes the draft and the packages that require it. A yanked package satisfies only ranges
+that are exactly its version. Extension plug-ins of the engines satisfy requirements as well.
 
 The checks take no lock, but report the packages that a request must lock; see ``package_locks``.
 """
@@ -167,10 +167,10 @@ class RequirementChecks:
         self._yanked: dict[str, str] = {}
 
     def check_activation(self, packages: Collection[Checked]) -> None:
-        """Check the requirements of packages before their activation.
+        """Check the requirements and the base classes of packages before their activation.
 
-        :raises FailedCheck: if a requirement is not satisfied, and the option
-            ``check_requirements`` enforces the check.
+        :raises FailedCheck: if a requirement is not satisfied or a base class is missing, and the
+            option ``check_requirements`` enforces the check.
         """
         find = functools.partial(self._unsatisfied, packages, _is_usable, "visible")
         self._enforce("check_requirements", find)
@@ -178,8 +178,10 @@ class RequirementChecks:
     def check_publication(self, packages: Collection[Checked]) -> None:
         """Check that public packages satisfy the requirements of packages that become public.
 
-        :raises FailedCheck: if a requirement is not satisfied, and the option
-            ``check_public_requirements`` enforces the check.
+        Base classes must be in these public packages, or in the package itself.
+
+        :raises FailedCheck: if a requirement is not satisfied or a base class is missing, and the
+            option ``check_public_requirements`` enforces the check.
         """
         find = functools.partial(self._unsatisfied, packages, _is_public, "public")
         self._enforce("check_public_requirements", find)
@@ -214,8 +216,12 @@ class RequirementChecks:
     def warning_of_yank(self, package: Checked) -> str:
         """Return a warning about the yank of a package that active packages require.
 
-        :returns: the warning; empty if other packages satisfy all requirements, or if the option
-            ``check_dependents`` is ``off``.
+        Ranges that are exactly the version of the package do not count: a yanked package still
+        satisfies them.
+
+        :returns: the warning; empty if other packages satisfy all other requirements, or if the
+            option ``check_dependents`` is ``off``. If the check takes too long, the warning says
+            that the requirements were not checked.
         """
         if self._settings["check_dependents"] == "off":
             return ""
@@ -331,8 +337,9 @@ class RequirementChecks:
     ) -> list[str]:
         """Describe the foreign base classes that no usable package in a required range defines.
 
-        If the package requires a plug-in of the engines, the list is empty, since the service does
-        not know all classes of plug-ins.
+        A base class is foreign if it is not in the package of the subclass. If the package requires
+        a plug-in of the engines, the list is empty, since the service does not know all classes of
+        plug-ins.
 
         :param package: the package.
         :param candidates: FQN -> the packages that may satisfy a requirement on it.
@@ -384,10 +391,11 @@ class RequirementChecks:
         candidates: Collection[PackageRecord],
         is_usable: Callable[[PackageRecord], bool],
     ) -> bool:
-        """Return whether the version of a usable package is in a range.
+        """Return whether a range contains the version of at least one usable candidate.
 
-        If so, the package is added to ``relied_on``, unless it is in ``changed``.
+        If so, one such candidate is added to ``relied_on``, unless it is in ``changed``.
 
+        :param spec: the range.
         :param candidates: the packages to check.
         :param is_usable: a function that returns whether a package may satisfy the requirement.
         """
@@ -428,7 +436,7 @@ class RequirementChecks:
     def _describe(
         self, fqn: str, available: Iterable[PackageRecord], drafts: Iterable[PackageRecord]
     ) -> str:
-        """Return the existing versions of a required package, for a message; empty without any.
+        """List the existing versions of a required package, for a message; empty if there are none.
 
         :param fqn: the required package.
         :param available: the packages that the project could use if they were in the range.
@@ -445,7 +453,7 @@ class RequirementChecks:
         return "; ".join(f"{where}: {found}" for where, found in joined.items() if found)
 
     def _last(self, package: Checked, concerns: _Concerns) -> Iterator[str]:
-        """Yield a message if only this package satisfies requirements of active packages.
+        """Yield a message if only the given package satisfies requirements of active packages.
 
         :param concerns: as in ``_dependents``.
         """
@@ -457,14 +465,15 @@ class RequirementChecks:
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return the active packages with requirements that only this package satisfies.
+        """Return the active packages with requirements that only the given package satisfies.
 
-        The database returns such packages in groups. A group consists of the packages of one
-        project that have the same visibility and require this package in the same range.
+        The database returns the dependents of the given package in groups: the packages of one
+        project that have the same visibility and require the given package in the same range.
 
         :param concerns: a function that takes a group and its range, and returns whether to
             consider the group.
-        :returns: the names of the packages, for a message; empty if there are none.
+        :returns: the names of the packages, for a message; empty if there are none. If the caller
+            may see none of them, the string says only that they belong to other projects.
         """
         version = Version(package.version)
         candidates = {each.id: each for each in self._candidates([package.name])[package.name]}

@@ -118,10 +118,11 @@ class CatalogSource:
         return {package: self._ranges(package, metadata) for package, metadata in found}
 
     def is_exact_only(self, package: PackageVersion) -> bool:
-        """Return whether a version is exact-only; see ``resolver``.
+        """Return whether a version is exact-only.
 
-        Yanked versions are exact-only. If the query does not allow pre-releases, so are
-        pre-releases, except for the requested package.
+        An exact-only version is chosen only if it is pinned, or if a range names exactly this
+        version. Yanked versions are exact-only. Pre-releases are exact-only as well, unless the
+        query allows pre-releases. The requested package is exact-only only if it is yanked.
 
         :param package: a version that ``versions`` or ``defining`` has returned.
         """
@@ -130,7 +131,11 @@ class CatalogSource:
         return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
 
     def package(self, package_id: str) -> PackageRecord | None:
-        """Return the package with an id; None if the package is not visible to the caller."""
+        """Return the package with an id.
+
+        :returns: the package; None if it is missing or not visible to the caller. Any other package
+            than the requested one must also be active, and visible to the query's project.
+        """
         # Some databases ignore the case of the id, but the rest of this class does not.
         found = self._usable("id", [package_id])
         return next((record for record in found if record.id == package_id), None)
@@ -250,7 +255,8 @@ class CatalogSource:
         """Return a key for the choice between packages with the same FQN and version.
 
         The package with the greatest key is preferred: the requested package, or else a package of
-        the project, or else a public package.
+        the query's project, or else a public package. If the query has no project, the project of
+        the viewer is used.
         """
         project_id = self._query.project_id or self._database.viewer.project_id
         return (

@@ -71,7 +71,11 @@ def find(
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
-    """Return the packages that define the requested class, in the requested package and range."""
+    """Return the packages that define the requested class.
+
+    If the request names a package or a range, only packages with this FQN or in this range are
+    returned.
+    """
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
     return {

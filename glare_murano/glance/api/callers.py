@@ -146,6 +146,8 @@ class Caller:
 def of(req: webob.Request) -> Caller:
     """Return the caller of a request that has passed Glance's filter ``context``.
 
+    This function also stores headers of the request in the context; see ``keep_headers``.
+
     :raises RefusedRequest: if the request overrides the checks of requirements, and the caller is
         not an administrator.
     """
@@ -154,9 +156,9 @@ def of(req: webob.Request) -> Caller:
 
 
 def keep_headers(req: webob.Request) -> None:
-    """Store headers of a request in its context, where Glance's database layer can read them.
+    """Store two headers of a request in its context, for checks in Glance's database layer.
 
-    The checks in the database layer need these headers; see ``internals.keep_headers``.
+    The database layer gets only the context of a request; see ``internals.keep_headers``.
     """
     unchanged = req.headers.get(preconditions.HEADER, "")
     internals.keep_headers(req.context, request_reading.overrides_checks(req), unchanged)

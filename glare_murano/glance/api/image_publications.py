@@ -2,7 +2,7 @@
 
 """Handle the resource ``publications``, which publishes packages and makes them public.
 
-Glance activates each imported image, but the package becomes a release only by its publication. One
+Glance activates each imported image, but the package stays a draft until its publication. One
 transaction changes all packages of a request, and is rolled back if a check fails. So the packages
 may require each other, and nobody sees some of them without the others.
 """
@@ -34,8 +34,8 @@ class Publication:
 
     :param before: the package before its change.
     :param row: the package after its change.
-    :param actions: the necessary actions: ``activate`` (make the draft a release) and ``publish``
-        (make the package public); empty if nothing changes.
+    :param actions: the necessary actions: ``activate`` (the draft becomes an active package) and
+        ``publish`` (the package becomes public); empty if nothing changes.
     """
 
     before: ImageRow

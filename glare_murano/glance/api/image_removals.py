@@ -35,6 +35,9 @@ def delete(
 ) -> webob.Response:
     """Delete a package.
 
+    If the package is protected, or the caller may not delete it, the request is passed on without
+    any change, and Glance refuses it.
+
     :param caller: the caller of the request.
     :param row: the package.
     :param pass_on: a function that passes on the request to Glance, and returns the response.
@@ -82,7 +85,10 @@ def _take_out(caller: callers.Caller, image_id: str) -> Deletion | None:
 
 
 def _put_back(caller: callers.Caller, image_id: str, deletion: Deletion) -> None:
-    """Publish a package again after its deletion has failed."""
+    """Restore a package after its deletion has failed: publish it again if it was published.
+
+    If this is impossible, the package stays a draft, and an error is logged.
+    """
     try:
         internals.retry(functools.partial(_publish_again, caller, image_id, deletion))
     except (RefusedRequest, internals.ImagesBusy) as error:
@@ -114,7 +120,7 @@ def _publish_again(caller: callers.Caller, image_id: str, deletion: Deletion) ->
 
 
 def _change(row: ImageRow, deletion: Deletion) -> ReleaseChange:
-    """Return the change that publishes a package again after its deletion has failed."""
+    """Return the change that restores a package after its deletion has failed."""
     properties = {**row.properties, images.PUBLISHED: deletion.published}
     after = dataclasses.replace(row, properties=properties)
     return ReleaseChange(row, after, row.state, after.state)

@@ -7,10 +7,10 @@ The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` ha
 requests that Glance itself refuses, pass unchanged. The filter refuses a patch that sets
 ``image_id``, since Glance would write the changes to the image with that id.
 
-The filter also installs checks in Glance's database layer, for every request and every task. They
-check changes of the visibility, the status and the members of a package (see ``image_changes``),
-and new images. The id of a package belongs to one project, name and version, so no other image can
-have this id.
+The filter also installs checks in Glance's database layer, for every request and every task. These
+checks concern new images, and changes of the visibility, the status and the members of a package
+(see ``image_changes``). The id of a package belongs to one project, name and version, so no other
+image can have this id.
 
 The responses for all refusals have the same form, also for refusals in the database layer.
 """
@@ -182,7 +182,8 @@ def _check_spelling(image_id: str) -> None:
     MariaDB ignores case and accents when it looks up an id, but a store of files does not. The
     response is the same for all databases, so it does not show whether the package exists.
 
-    :raises RefusedRequest: if the id has the form of a package's id, but another spelling.
+    :raises RefusedRequest: if the id has the form of a package's id, but another spelling, or if it
+        contains a character outside ASCII.
     """
     if _ID.fullmatch(image_id):
         return
@@ -248,10 +249,11 @@ def _is_draft(image_id: str) -> bool:
 def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:
     """Check the id and the name of a new image.
 
-    A package must have the id that follows from its project, name and version. Any other image must
-    not have such an id. Only packages have the container format of packages.
+    An image is a package if it has the container format of packages. A package must have the id
+    that follows from its project, name and version. Any other image must not have such an id.
 
-    :raises RefusedRequest: if the image has a wrong id, or if its name belongs to others.
+    :raises RefusedRequest: if the image has a wrong id, or if a package has no owner, or has a name
+        or version that is missing or not valid, or has a name that belongs to others.
     """
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:

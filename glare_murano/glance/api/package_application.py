@@ -2,9 +2,9 @@
 
 """Serve this project's API beside Glance's own, in a WSGI application with a filter in front of it.
 
-Both stand in the pipeline of ``glance-api-paste.ini`` that serves ``/murano``. The filter comes
-first, since the discovery document needs no token. The application comes after Glance's filters
-``authtoken`` and ``context``. See ``doc/openapi.yaml`` for the API.
+The application and the filter stand in the pipeline of ``glance-api-paste.ini`` that serves
+``/murano``. The filter comes first, since the discovery document needs no token. The application
+comes after Glance's filters ``authtoken`` and ``context``. See ``doc/openapi.yaml`` for the API.
 """
 
 import urllib.parse
@@ -133,7 +133,7 @@ def _check(req: webob.Request) -> None:
 
 
 def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return the response of a function, or a response in JSON for its error."""
+    """Return the response of a function. If the function fails, return its error as JSON."""
     try:
         response = respond()
     except RefusedRequest as refusal:

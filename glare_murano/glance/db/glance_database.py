@@ -8,8 +8,8 @@ the roots require, and so on. Each level takes two statements, and a third if pa
 MariaDB ignores case and accents: a query for ``murano_published`` also finds ``muráno_published``,
 which every owner may write. So this module compares the names of the found properties again.
 
-Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
-follow from its owner, name and version.
+As in ``images.is_release``, the id of a package must follow from its owner, name and version. All
+other images are left out.
 """
 
 import collections
@@ -96,7 +96,10 @@ class GlanceDatabase:
     ) -> Iterator[PackageRecord]:
         """Find the active packages that are visible to the viewer, by id or by name.
 
-        A package with the visibility ``community`` is found only by the parameter ``package``.
+        A package of another project with the visibility ``community`` is found only by the
+        parameter ``package``.
+
+        :param package: the id of a package that is also found if it is a draft or deactivated.
         """
         project = self.viewer.project_id or ""
         step = f"looking up packages by {column}"
@@ -137,7 +140,10 @@ class GlanceDatabase:
         return self._records(self._reader.look_up(_BY_NAME, image_queries.CANDIDATES, names))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find all packages with given names and versions, of any project."""
+        """Find packages with given names and versions, of any project and in any state.
+
+        Drafts that have no archive are left out.
+        """
         wanted = set(keys)
         names, versions = {key.fqn for key in wanted}, sorted({str(key.version) for key in wanted})
         rows = self._reader.look_up(_BY_NAME, image_queries.NAMESAKES, names, versions=versions)
@@ -170,7 +176,7 @@ class GlanceDatabase:
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the requirements of packages: id of the package -> FQN -> range.
 
-        Packages that cannot be read are left out.
+        Packages whose requirements are malformed are left out.
         """
         step = "reading requirements"
         found = self._values(step, images.REQUIREMENTS, ids)
@@ -185,7 +191,7 @@ class GlanceDatabase:
         return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages that define classes: pairs of class name and package id."""
+        """Find visible, active packages that define classes: pairs of class name and package id."""
         wanted = set(class_names)
         step = "looking up classes"
         for record, classes in self._listed_to_viewer(step, images.CLASSES, wanted):
@@ -195,7 +201,7 @@ class GlanceDatabase:
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find packages that may meet conditions, among those that the viewer sees in lists.
+        """Find the packages that the viewer sees in lists, and that may meet conditions.
 
         The caller has to check the conditions again.
         """
@@ -212,7 +218,7 @@ class GlanceDatabase:
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
         """Return fields of packages: id of the package -> name of the field -> value.
 
-        Packages that cannot be read, and archives, are left out.
+        Packages whose properties are malformed are left out, and so is the field of the archive.
         """
         wanted = list(ids)
         stored = {each for name in names for each in images.property_names(name)}
@@ -229,7 +235,7 @@ class GlanceDatabase:
         return found
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
-        """Find packages that define direct subclasses of classes."""
+        """Find visible, active packages that define direct subclasses of given classes."""
         wanted = set(base_names)
         step = "looking up subclasses"
         for record, inherits in self._listed_to_viewer(step, images.INHERITS, wanted):
@@ -237,7 +243,7 @@ class GlanceDatabase:
                 yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
-        """Find the ranges in which other packages require a package."""
+        """Find the active packages that require a package, and return them in groups."""
         requiring = self._requiring[name] = [
             (record, requirements[name])
             for record, requirements in self._listed(
@@ -317,7 +323,10 @@ class GlanceDatabase:
                 yield seen, found
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
-        """Yield a package for each row, unless the package is not valid or left out."""
+        """Yield the package of each row.
+
+        A package is left out if its version or id is not valid, or if it is in ``left_out``.
+        """
         rows = list(rows)
         members = self.find_members(
             row.id for row in rows if row.visibility == image_queries.SHARED

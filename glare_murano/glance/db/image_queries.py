@@ -27,7 +27,7 @@ COMMUNITY = "community"
 
 
 def among(column: Any) -> Any:
-    """Return the condition that a column has one of the values to look up."""
+    """Return the condition that a column has one of the values of the parameter ``values``."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
@@ -68,7 +68,7 @@ _COLUMNS = (
 
 
 def is_package(table: Any) -> Any:
-    """Return the condition that an image is the image of a package.
+    """Return the condition that an image is the image of a package, and is not deleted.
 
     :param table: the table of images, or an alias of it.
     """
@@ -110,7 +110,9 @@ def _is_member(*conditions: Any) -> Any:
 
 
 def visible(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images in Glance's default list, which has no community images.
+    """Return the condition for images in Glance's default list.
+
+    Images of other projects with the visibility ``community`` are not in this list.
 
     :param is_admin: whether the viewer sees the images of all projects.
     :param has_project: whether the viewer has a project.
@@ -138,7 +140,7 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
     """Return the statement for the packages that a viewer may use.
 
-    The package that a query names by its id is found as well.
+    The package whose id is the parameter ``package`` is also found if it is a draft or deactivated.
 
     :param column: the column to look up: ``id`` or ``name``.
     :param is_admin: whether the viewer sees the images of all projects.
@@ -160,8 +162,8 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 def lists(names: Collection[str]) -> Iterator[Any]:
     """Yield statements that find the values of a property in which one of the names may occur.
 
-    The value of the property is a list or a mapping. If there are too many names, there is only one
-    statement, which finds the values of the property for all packages.
+    The value of the property is a list or a mapping. If there are more than ``MAX_NAMES`` names,
+    there is only one statement, which finds the values of the property for all active packages.
 
     :param names: the names to search for in the values.
     """

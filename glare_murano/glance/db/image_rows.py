@@ -28,7 +28,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Deletion(NamedTuple):
-    """A deletion of a package that has begun, but may not be complete.
+    """A deletion that has begun. It may still be running, or may have been interrupted.
 
     The deletion is stored in the property ``internals.DELETION`` of the image.
 
@@ -149,7 +149,7 @@ class ImageRow:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the image was imported, and still has the same owner and name."""
+        """Whether the image was imported, and still has the owner and name that it had then."""
         is_same = self.id == images.image_id(self.owner, self.name, self.version)
         return is_same and "" not in (self.owner, self.version)
 
@@ -162,7 +162,7 @@ class ImageRow:
 
     @property
     def is_release(self) -> bool:
-        """Whether the package is a release: imported, active and published."""
+        """Whether the package is active: imported, published and not deactivated."""
         return self.state == selection.ACTIVE
 
     def _parsed(self, parse: Callable[[str], _Parsed], name: str, default: str) -> _Parsed:
@@ -283,8 +283,9 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
     """Return those ids that a project cannot use for a new package, because they are taken.
 
-    An id can be taken by a deleted release: Glance keeps its row until an administrator purges the
-    row. It can also be taken by an image that was created before new images were checked.
+    An id can be taken by a deleted package that was published: Glance keeps the row of its image
+    until an administrator purges the row. An id can also be taken by an image that was created
+    before this project checked new images.
 
     :param names: the ids to look up: id -> FQN of the package.
     :param project_id: the project.
@@ -317,7 +318,7 @@ def lock(connection: Connection, locks: PackageLocks) -> None:
 
 
 def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
-    """Cancel the staging or the import of an image, and restore the state before it began.
+    """Cancel the staging or the import of an image, and return the image to ``queued``.
 
     A process that still works on the image loses Glance's lock, and cannot activate the image.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send notifications of refused changes. Glare itself sends notifications of successful ones."""
+"""Send notifications of refused changes. Glare itself sends those of successful changes."""
 
 import re
 
@@ -27,8 +27,8 @@ def send_refusal(req: webob.Request, response: webob.Response) -> None:
 def _changed_packages(req: webob.Request) -> list[str] | None:
     """Return the ids of the packages that a request changes.
 
-    :returns: the ids; None if the request changes no package. An empty list if it creates a
-        package, which has no id yet.
+    :returns: the ids; None if the request changes no package. The list is empty if the request
+        creates a package, which has no id yet, or if its body is malformed.
     """
     artifact = _ARTIFACTS.fullmatch(req.path_info)
     if artifact and req.method not in _READING:

@@ -2,8 +2,9 @@
 
 """Serve the paths of this project in a WSGI filter in front of Glare's own API.
 
-The filter stands in Glare's paste pipeline after authentication, and passes on all other requests.
-See ``doc/openapi.yaml`` for the API.
+The filter stands in Glare's paste pipeline after authentication. It also handles patches that
+change only the field ``yanked``, and passes on all other requests to Glare. See
+``doc/openapi.yaml`` for the API.
 """
 
 from typing import Any
@@ -88,9 +89,9 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
     @staticmethod
     def process_request(req: webob.Request) -> webob.Response | None:
-        """Handle a request to a path of this project.
+        """Handle a request to a path of ``ROUTES``, or a patch that changes only ``yanked``.
 
-        :returns: the response; None for any other path, so that the request is passed on.
+        :returns: the response; None for any other request, which is then passed on to Glare.
         """
         request_state.of(req.context).is_upload = req.method == "PUT"
         request_state.of(req.context).unchanged = req.headers.get(preconditions.HEADER, "")

@@ -41,10 +41,10 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add a filter to Glare's loggers, for ``without_repetitions``.
+    """Add a filter to Glare's loggers, which ``without_repetitions`` switches on.
 
-    Inside ``without_repetitions``, the filter suppresses the lines that begin as in ``_REPEATED``.
-    A second call changes nothing.
+    While the filter is on, it suppresses the lines that begin as in ``_REPEATED``. A second call of
+    this function changes nothing.
     """
     for name in _REPEATED:
         logger = stdlib_logging.getLogger(name)
@@ -65,7 +65,7 @@ def without_repetitions() -> Iterator[None]:
 def write(req: webob.Request, status: int, message: str, refusal: BaseException | None) -> None:
     """Write the line about a refused request to the log.
 
-    The level is INFO. It is ERROR if an error of the store has caused the refusal: Glare answers a
+    The level is INFO, or ERROR if an error of the store has caused the refusal: Glare answers a
     full disk with 403, and a lost file with 404.
 
     :param status: the HTTP status of the response.

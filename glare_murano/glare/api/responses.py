@@ -2,9 +2,10 @@
 
 """Answer refused requests in the form of Glare's errors, and log each refusal.
 
-Both filters of this project convert refusals to responses. The filter ``murano`` converts refusals
-by Glare's own application. So a filter in front of ``murano``, such as an audit, sees a response
-instead of an exception. The filter ``murano-validation`` converts all other refusals.
+Both filters of this project convert refusals to responses. The filter ``murano`` converts its own
+refusals and those of Glare's application. So a filter in front of ``murano``, such as an audit,
+sees a response instead of an exception. The filter ``murano-validation`` converts all other
+refusals.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ _form = fault.GlareFaultWrapperFilter(None)
 
 
 def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return the response to a request. For a refusal, it has the form of Glare's errors.
+    """Return the response to a request. A refusal becomes a response in the form of Glare's errors.
 
     :param respond: the function that handles the request.
     :raises Exception: if the server fails. Glare's filter ``faultwrapper`` answers this error.

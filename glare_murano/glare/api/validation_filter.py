@@ -4,7 +4,7 @@
 
 The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of this
 project, it refuses malformed URLs and JSON bodies, and characters that Glare's database cannot
-store. On all paths, it refuses the character NUL in a URL. It does not read uploads.
+store. On all paths, it refuses the character NUL in a URL. It does not read uploaded archives.
 
 On paths of this project, the filter answers every refusal in the form of Glare's errors, and logs
 the refusal in one line. The filter also serves the discovery document, which needs no token.
@@ -78,7 +78,7 @@ def has_checked(req: webob.Request) -> bool:
 
 
 def check(req: webob.Request) -> None:
-    """Check that a request is well-formed. Its body can be read again afterwards.
+    """Check that a request is well-formed. After this call, its body can be read again.
 
     :raises glare.common.exception.GlareException: if the request is malformed.
     :raises RefusedRequest: if the request is malformed.

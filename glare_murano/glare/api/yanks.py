@@ -52,7 +52,10 @@ def yank(req: webob.Request) -> webob.Response:
 
 
 def is_yank(req: webob.Request) -> bool:
-    """Return whether a checked request is a patch that changes only the field ``yanked``."""
+    """Return whether a request is a patch that changes only the field ``yanked``.
+
+    Return False if ``validation_filter`` has not checked the request.
+    """
     is_patch = req.method == "PATCH" and req.content_type == validation_filter.PATCH
     is_checked = validation_filter.has_checked(req)
     if not (is_patch and is_checked and _ARTIFACT.fullmatch(req.path_info)):
@@ -62,7 +65,10 @@ def is_yank(req: webob.Request) -> bool:
 
 
 def save(req: webob.Request) -> webob.Response:
-    """Apply a patch of the field ``yanked``, and return a response with the artifact."""
+    """Apply the patch in a request, for which ``is_yank`` is True.
+
+    :returns: a response with the artifact.
+    """
     artifact_id = req.path_info.rpartition("/")[2]
     patch = jsonpatch.JsonPatch(json.loads(req.body))
     return webob.Response(json=_Engine().save(req.context, fields.TYPE_NAME, artifact_id, patch))

@@ -92,7 +92,7 @@ def _condition(name: str, values: list[str]) -> Any:
 
 
 def _with(name: str) -> Any:
-    """Return the statement for the ids of artifacts that have a value in a field.
+    """Return the statement for the ids of artifacts that have any value in a field.
 
     :param name: the name of the field, which is a property in Glare's database.
     """
@@ -100,7 +100,9 @@ def _with(name: str) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return the statement for the ids of artifacts in which a search finds one of some strings.
+    """Return the statement for the ids of artifacts that contain one of the given strings.
+
+    A string can be in the name, the description, the tags, or a field of ``SEARCHED``.
 
     :param literals: the strings, in lower case.
     """

@@ -41,7 +41,8 @@ RECORD = (
 def prefix_of(version: Version) -> int:
     """Return the value of the column ``version_prefix`` for a version.
 
-    The column contains the three numbers, without pre-release and build metadata.
+    The column contains the three numbers of the version as one number, without pre-release and
+    build metadata.
     """
     prefix: int = semver_db.parse(str(version)).__composite_values__()[0]
     return prefix
@@ -92,16 +93,16 @@ def not_yanked() -> Any:
 
 
 def among(column: Any) -> Any:
-    """Return the condition that a column has one of the values to look up."""
+    """Return the condition that a column has one of the values of the parameter ``values``."""
     return column.in_(sa.bindparam("values", expanding=True))
 
 
 def without_index(*conditions: Any) -> Any:
     """Join conditions by AND, and prevent the database from using indexes for them.
 
-    Use this for conditions that most artifacts meet. SQLite does not know this. With an index for
-    such a condition, it would look up all active artifacts, or all requirements, to find fifty
-    artifacts.
+    Use this for conditions that most artifacts meet. SQLite does not know how many artifacts meet a
+    condition. With an index for such a condition, it would look up all active artifacts, or all
+    requirements, to find fifty artifacts.
     """
     return sa.case((sa.and_(*conditions), 1), else_=0) == 1
 
@@ -116,7 +117,7 @@ def visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
     """Return the statement for artifacts that are visible and active.
 
-    The package that a query names by its id is found as well, in any state except deleted.
+    The visible artifact whose id is the parameter ``package`` is found in any state except deleted.
 
     :param column: the column to look up: ``id`` or ``name``.
     :param is_admin: whether the viewer sees the artifacts of all projects.
@@ -133,7 +134,7 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def extending(is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for visible, active artifacts with direct subclasses of some classes."""
+    """Return the statement for visible, active artifacts that extend one of the given classes."""
     statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
     return visible(statement.where(among(_properties.key_name)), is_admin, has_project)
 
@@ -141,7 +142,9 @@ def extending(is_admin: bool, has_project: bool) -> Any:
 def dependents(name: str, owner: str | None) -> Any:
     """Return the statement for the ranges in which active artifacts require a package.
 
-    :param name: the required package.
+    A package's requirement on itself does not count.
+
+    :param name: the FQN of the required package.
     :param owner: the project of the artifacts; None for all projects.
     """
     columns = (*_ELEMENT, _artifacts.owner, _artifacts.visibility)
@@ -151,8 +154,8 @@ def dependents(name: str, owner: str | None) -> Any:
 def dependents_in(name: str, group: DependentsRecord) -> Any:
     """Return the statement for the artifacts in a group of dependents.
 
-    :param name: the required package.
-    :param group: one of the groups that ``dependents`` finds.
+    :param name: the FQN of the required package.
+    :param group: a group that ``dependents`` has found for the required package.
     """
     return _requiring(name, group.owner, _artifacts.name, *_VERSION).where(
         _properties.string_value == group.range, _artifacts.visibility == group.visibility

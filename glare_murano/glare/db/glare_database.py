@@ -60,7 +60,10 @@ class GlareDatabase(NamedTuple):
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """Find the active packages that are visible to the viewer, by id or by name."""
+        """Find the active packages that are visible to the viewer, by id or by name.
+
+        :param package: the id of a package that is also found if it is not active.
+        """
         project = self.viewer.project_id
         statement = artifact_queries.usable(column, self.viewer.is_admin, project is not None)
         step = f"looking up packages by {column}"
@@ -68,7 +71,10 @@ class GlareDatabase(NamedTuple):
         return map(_record, rows)
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages that define classes: pairs of class name and package id."""
+        """Find the packages that define classes: pairs of class name and package id.
+
+        The result may contain packages that are not active, or not visible to the viewer.
+        """
         rows = self._look_up("looking up classes", artifact_queries.DEFINING, class_names)
         return ((row.string_value, row.artifact_id) for row in rows)
 
@@ -103,7 +109,7 @@ class GlareDatabase(NamedTuple):
         return dict(map(tuple, rows))
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
-        """Find packages that define direct subclasses of classes."""
+        """Find visible, active packages that define direct subclasses of given classes."""
         project = self.viewer.project_id
         statement = artifact_queries.extending(self.viewer.is_admin, project is not None)
         rows = self._look_up("looking up subclasses", statement, base_names, project=project)
@@ -117,7 +123,7 @@ class GlareDatabase(NamedTuple):
         return map(_record, rows)
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
-        """Find the ranges in which other packages require a package."""
+        """Find the active packages that require a package, and return them in groups."""
         statement = artifact_queries.dependents(name, owner)
         rows = Reader(self.connection, self.budget).read(_DEPENDENTS, statement)
         for row in self.budget.watch(rows, _DEPENDENTS):
@@ -134,7 +140,10 @@ class GlareDatabase(NamedTuple):
             yield PackageVersion(row.name, version_of(row))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find all packages with given names and versions, of any project."""
+        """Find packages with given names and versions, of any project and in any state.
+
+        Drafts that have no archive are left out.
+        """
         wanted = set(keys)
         prefixes = {artifact_queries.prefix_of(key.version) for key in wanted}
         names = {key.fqn for key in wanted}
@@ -145,7 +154,7 @@ class GlareDatabase(NamedTuple):
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find packages that may meet conditions, among those that the viewer sees in lists.
+        """Find the packages that the viewer sees in lists, and that may meet conditions.
 
         The caller has to check the conditions again.
         """

@@ -39,7 +39,7 @@ _blobs = models.ArtifactBlob.__table__.c
 
 
 class Busy(exception.Conflict):  # type: ignore[misc]
-    """Other requests are changing the same packages; see ``retry``."""
+    """Other requests are changing the packages of this request; see ``retry``."""
 
     message = "other requests are changing these packages; try again"
 
@@ -105,7 +105,10 @@ def read_state(connection: Connection, artifact_id: str) -> Row:
 
 
 def changed(artifact: Row) -> exception.Conflict:
-    """Return the error for a request if its artifact was changed after the request had read it."""
+    """Return the error for a request whose artifact another request has changed.
+
+    :param artifact: the artifact as it is after the change.
+    """
     return exception.Conflict(
         f"another request has changed artifact {artifact.id} at the same time; it is "
         f"{artifact.status} and {artifact.visibility} now"
@@ -130,8 +133,8 @@ def update(
 ) -> dict[str, Any]:
     """Update an artifact as Glare does, in a transaction that first calls ``lock_and_check``.
 
-    If other requests change the same packages, this function fails. To repeat the call, the caller
-    has to use ``retry``.
+    If other requests change the same packages, this function fails. It does not repeat the
+    transaction; use ``retry`` to repeat the call.
 
     :param values: the changed values, in the form of Glare's ``create_or_update``.
     :param lock_and_check: a function that is called at the beginning of the transaction.

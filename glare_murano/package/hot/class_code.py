@@ -43,10 +43,10 @@ def make_class(
     :param name: the FQN of the package. The class, and the resource that contains the template,
         have the same name.
     :param files: the paths of the package's files, relative to ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments, which may set parameters. If
-        the class had contracts for parameters, they would convert the values, and Heat would use
-        the converted values instead of those in the environment. So the class of such a package has
-        no contracts for parameters.
+    :param has_environments: whether the package has Heat environments, which may set parameters.
+        Then the class has no contracts for parameters. Contracts would convert the values of
+        parameters, and Heat would use the converted values instead of the values in the
+        environment.
     :returns: the class as a mapping, for ``yaql.dump``.
     """
     parameters = {} if has_environments else template.parameters

@@ -13,9 +13,9 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package that has a HOT template.
+    """Return the generated class, the requirements and the form of a package with a HOT template.
 
-    A form is generated only if the package does not contain one.
+    A form is generated only if the package does not contain a form.
 
     :raises InvalidPackage: if the template is missing or not valid.
     """
@@ -31,6 +31,6 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def template_missing() -> InvalidPackage:
-    """Return the error for a package without a template."""
+    """Return the error for a package that has no HOT template."""
     message = "is missing at the top of the package, which needs this Heat template"
     return InvalidPackage([Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message)])

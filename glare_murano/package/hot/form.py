@@ -23,7 +23,7 @@ _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 def make_form(
     name: str, version: Version, description: str | None, template: Template
 ) -> dict[str, Any]:
-    """Make the form: a page for the application's name, and a page for each parameter group.
+    """Make the form: a page for the name of the application, and a page for each parameter group.
 
     :param name: the FQN of the package, which is also the name of its class.
     :param version: the version of the package.

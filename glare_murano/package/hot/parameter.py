@@ -78,6 +78,9 @@ def read_constraints(
 ) -> Iterator[Constraint]:
     """Read an entry of a parameter's list ``constraints``.
 
+    An entry may contain several constraints. Unknown constraints, and constraints that do not fit
+    the type of the parameter, are skipped.
+
     :param value: the entry.
     :param kind: the type of the parameter.
     :param patterns: the check for all regular expressions in the template.

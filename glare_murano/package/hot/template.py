@@ -157,7 +157,8 @@ class _TemplateReader:
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
         """Return the entries of a mapping, by key. Of a repeated key, the last entry is returned.
 
-        Problems are recorded. If the node is not a mapping, the result is empty.
+        Keys that are not strings are recorded as problems, and left out. If the node is not a
+        mapping, a problem is recorded, and the result is empty.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)
@@ -172,7 +173,8 @@ class _TemplateReader:
     def _value(self, node: yaml.Node, where: str) -> Any:
         """Return the value of a node as plain Python data.
 
-        :returns: the value; None if it has a problem, which is recorded.
+        :returns: the value; None if the value is null, or if it has a problem. A problem is
+            recorded.
         """
         try:
             _merge(node)
@@ -187,7 +189,10 @@ class _TemplateReader:
 
 
 def _merge(node: yaml.Node) -> None:
-    """Replace YAML merge keys with the merged pairs, in a node and in all nodes inside it."""
+    """Replace YAML merge keys with the merged pairs, in a node and in all nodes inside it.
+
+    :raises ValueError: if a merge key does not have a mapping or a list of mappings as its value.
+    """
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):
             _merge(value)

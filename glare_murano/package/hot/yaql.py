@@ -40,7 +40,7 @@ def dump(document: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """A YAML writer that quotes strings, tags expressions, and repeats values without aliases."""
+    """A YAML writer that quotes strings, adds tags to expressions, and writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

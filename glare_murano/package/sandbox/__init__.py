@@ -8,8 +8,8 @@ its limits. The children are forked by a warm process, which has already importe
 process. Its answer is JSON. The caller must check the answer, since nothing in it can be trusted.
 ``turns`` lets many callers share few children.
 
-The child runs as the same user. So the limits protect against faults, and against files that
-exploit faults, but not against a hostile plug-in that the operator has installed.
+The child runs as the same user as this process. So the limits protect against faults, and against
+files that exploit faults, but not against a hostile plug-in that the operator has installed.
 """
 
 from glare_murano.package.sandbox.children import (

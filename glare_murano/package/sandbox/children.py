@@ -94,7 +94,7 @@ class Answer:
 
 
 class _WarmProcess:
-    """A process that runs ``fork_server``, and forks the children for one function.
+    """A process that runs ``fork_server``, and forks the children that call one function.
 
     :ivar started_by: the command that has started the process, and its ``PYTHONPATH``.
     """
@@ -141,7 +141,7 @@ class _WarmProcess:
         socket.send_fds(self._requests, [request], list(descriptors))
 
     def errors(self) -> str:
-        """Return what the process has printed. It prints something only if it fails."""
+        """Return the last lines that the process has printed; empty unless the process fails."""
         return _end_of(self._output)
 
     def end(self) -> None:
@@ -181,8 +181,9 @@ def run(
 ) -> Answer:
     """Call a function on a file, in a child process with limits.
 
-    If the child ends together with the warm process, the function is called once more, in another
-    child. This can happen if the host lacks memory, for example.
+    A supervisor, which is another process, watches the child; see ``fork_server``. If the
+    supervisor ends without a report, the function is called once more, in another child. This can
+    happen if the host lacks memory, for example.
 
     :param function: the name of the function, as ``MODULE:NAME``. The function takes the file and
         the parameters, and returns a value for JSON.
@@ -193,7 +194,7 @@ def run(
     :param meanwhile: a function that is called every second. If it raises an error, the child is
         killed, and this function raises the same error.
     :raises LimitReached: if the child reaches a limit, or its answer is too long.
-    :raises ChildFailed: if the child fails, or its answer is not JSON.
+    :raises ChildFailed: if the child fails, the parameters are too long, or the answer is not JSON.
     """
     seconds = _PATIENCE * settings.seconds
     limits = {name: getattr(settings, name) for name in ("seconds", "memory", "file_size")}
@@ -222,11 +223,11 @@ def run(
 
 
 class _RequestedChild:
-    """A child that has received a request, and that this process can end by itself.
+    """A requested child, which this process can end without the supervisor of the child.
 
-    Usually the supervisor ends the child at its time limit; see ``fork_server``. But hostile code
-    in the child could stop or kill the supervisor. So before the child reads the file, the
-    supervisor sends process descriptors of the child and of itself.
+    Usually the supervisor ends the child when the time limit is over; see ``fork_server``. But
+    hostile code in the child could stop or kill the supervisor. So before the child reads the file,
+    the supervisor sends process descriptors of the child and of itself to this process.
     """
 
     def __init__(self, reports: socket.socket) -> None:
@@ -269,7 +270,11 @@ class _RequestedChild:
         return None
 
     def end(self) -> None:
-        """End the child, unless the supervisor has reported that the child has ended."""
+        """End the child, unless the supervisor has reported that the child has ended.
+
+        If the supervisor has ended without this report, also remove the child's directory for
+        temporary files.
+        """
         if self._child < 0:
             return
         if not self._report:
@@ -327,8 +332,10 @@ def _requested(
 def _send(function: str, python: str, message: bytes, descriptors: Sequence[int]) -> None:
     """Send a request to the warm process for a function. If necessary, start this process first.
 
-    The parameters are those of ``_requested``.
+    The other parameters are those of ``_requested``.
 
+    :param descriptors: the descriptors of the file, the output and the answer, and of the socket
+        for the report.
     :raises ChildFailed: if the warm process cannot be started.
     """
     command = (python or sys.executable, "-s", "-P", "-m", _PROGRAM, function)
@@ -356,7 +363,7 @@ def _end_warm_process(function: str) -> None:
 
 
 def _errors(function: str) -> str:
-    """Return what the warm process for a function has printed."""
+    """Return what the warm process for a function has printed; empty without such a process."""
     with _lock:
         running = _processes.get(function)
         return running.errors() if running else ""
@@ -384,6 +391,8 @@ def _read(
     """Return the answer of a child that has ended.
 
     :param report: the report of the child's supervisor.
+    :param answer: the file into which the child has written the answer.
+    :param output: the file into which the child has printed.
     :raises LimitReached: if the child has reached a limit, or its answer is too long.
     :raises ChildFailed: if the child has failed, or its answer is not JSON.
     """
@@ -411,7 +420,10 @@ def _read(
 
 
 def _end_of(file: IO[bytes]) -> str:
-    """Return the last lines of a process's output, each indented and printable."""
+    """Return the last lines that a process has printed into a file.
+
+    Each line is indented, and a line with unprintable characters is escaped.
+    """
     size = os.fstat(file.fileno()).st_size
     data = os.pread(file.fileno(), _SHOWN, max(size - _SHOWN, 0))
     lines = data.decode(errors="replace").splitlines()

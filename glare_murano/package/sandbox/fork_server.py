@@ -49,9 +49,9 @@ _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
-    """Serve requests for a function until the sender ends.
+    """Serve requests to call a function, until the sender of the requests ends.
 
-    The argument of the command is the name of the function, as ``MODULE:NAME``.
+    The command has one argument: the name of the function, as ``MODULE:NAME``.
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _has_ended(requests: socket.socket) -> bool:
-    """Return whether the sender of requests has ended."""
+    """Return whether the sender of requests, at the other end of the socket, has ended."""
     poll = select.poll()
     # No event is requested, so poll returns only if the connection has ended.
     poll.register(requests, 0)
@@ -175,11 +175,13 @@ def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> No
 def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, Any]:
     """Wait until a child ends, and return the report for the sender.
 
-    The child is killed at its time limit, or when the sender ends.
+    The child is killed at the time limit, or when the sender ends.
 
     :param child: the id of the child.
     :param sender: the socket to the sender.
     :param seconds: the time limit, in seconds.
+    :returns: the exit status of the child, whether the time limit was reached, and the processor
+        time of the child in seconds.
     """
     is_late = not _wait(child, sender, seconds)
     _kill(child)

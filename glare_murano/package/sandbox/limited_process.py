@@ -35,7 +35,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 def hide_memory() -> None:
     """Forbid other processes of the same user to trace this process, or to read its memory.
 
-    The same applies to the children of this process.
+    Children that this process forks are protected in the same way.
     """
     _set(_SET_DUMPABLE, 0)
 
@@ -58,8 +58,8 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
 
     :param requests: the socket from which the request comes, with its descriptors.
     :param supervisor: a socket to the supervisor. This process sends the time limit, the socket for
-        the report, and the path of a directory. The supervisor makes a directory for temporary
-        files in it, and sends the path of the new directory back.
+        the report, and the path of a directory. In this directory, the supervisor makes another
+        directory for temporary files, and sends its path back.
     :param function: a function that takes a file and the parameters, and returns a value for JSON.
     :returns: the exit status for this process.
     """
@@ -88,7 +88,7 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
 
 
 def _detach(descriptors: list[int], directory: str) -> None:
-    """Separate this process from its parent: leave its group, and close its descriptors.
+    """Separate this process from its parent: lead a new group, and close inherited descriptors.
 
     :param descriptors: the file, the output and the answer, which stay open.
     :param directory: the directory for temporary files.

@@ -27,7 +27,10 @@ def remove(directory: pathlib.Path) -> None:
 
 
 def _permit(path: pathlib.Path) -> None:
-    """Try to set the permissions of a directory so that it can be removed."""
+    """Try to set the permissions of a directory so that the directory can be removed.
+
+    Symbolic links are skipped.
+    """
     # A link may lead out of the directory of the child, and nothing outside of it may be changed.
     if not path.is_symlink():
         with contextlib.suppress(OSError):
@@ -35,7 +38,7 @@ def _permit(path: pathlib.Path) -> None:
 
 
 def remove_abandoned(directory: pathlib.Path) -> None:
-    """Remove old directories of children that were left over, such as after a restart of the host.
+    """Remove old directories that children have left behind, such as after a restart of the host.
 
     :param directory: the directory that contains the directories of children.
     """

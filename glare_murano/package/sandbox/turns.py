@@ -3,9 +3,9 @@
 """Let a few callers work at once, in turns that are fair to their owners.
 
 A turn is the permission to work. Each caller has an owner, such as a project. A free turn goes to
-the waiting owner who has the fewest turns. If several owners have equally few turns, it goes to the
-owner whose last turn began first. So however many callers an owner has, it can delay another owner
-who has no turn by only one turn.
+the waiting owner who has the fewest turns. If several owners have equally few turns, the turn goes
+to the owner whose last turn began earliest. So an owner with many callers can delay an owner who
+has no turn by only one turn.
 """
 
 import collections
@@ -32,7 +32,7 @@ class Busy(GlareMuranoError):
 class _Ticket:
     """A caller that waits for a turn.
 
-    :param is_ready: whether the caller can take a turn now; False while it calls ``meanwhile``.
+    :param is_ready: whether the caller can take a turn now; False while ``meanwhile`` is called.
     """
 
     owner: str | None
@@ -101,9 +101,9 @@ class Turns:
                 self._changed.notify_all()
 
     def _takes(self, ticket: _Ticket, at_once: int, of_owner: int, deadline: float) -> bool:
-        """Try to take a turn: wait for at most ``_INTERVAL`` seconds, but not past the deadline.
+        """Wait for at most ``_INTERVAL`` seconds, but not past the deadline, and take a free turn.
 
-        After a failed try, ``turn`` calls ``meanwhile`` and tries again.
+        If no turn becomes free, ``turn`` calls ``meanwhile``, and then calls this method again.
 
         :param ticket: the waiting caller.
         :param of_owner: the parameter ``at_once_of_owner`` of ``turn``.

@@ -153,7 +153,11 @@ def _check_application(
     application: yaml.Node | None,
     version: Version,
 ) -> None:
-    """Check that the section ``Application`` has an object header with a type."""
+    """Check that the section ``Application`` has an object header with a type.
+
+    In forms before version 2.2, the section or the header may also be a YAQL expression, which is
+    not checked.
+    """
     if application is None:
         report.refuse(Rule.FORM_SECTION, document, "the section 'Application' is missing")
         return

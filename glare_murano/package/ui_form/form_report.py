@@ -54,10 +54,12 @@ class FormReport:
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
         """Return whether the dashboard reads a node as a YAQL expression.
 
-        An expression is a node with the tag ``!yaql``, or an unquoted string that is valid YAQL.
+        An expression is a node with the tag ``!yaql``, or an unquoted string that is valid YAQL. A
+        string of words is never an expression. A string such as ``my-host`` always is one, see
+        ``is_arithmetic``.
 
-        :param by_default: what to return for an unquoted string if this report has no function that
-            checks whether it is valid YAQL.
+        :param by_default: the result for any other unquoted string, if this report has no function
+            that checks whether a string is valid YAQL.
         """
         if node.tag == safe_yaml.YAQL:
             return True
@@ -70,9 +72,9 @@ class FormReport:
     def entries(
         self, rule: Rule, node: yaml.Node, subject: str, is_evaluated: bool = False
     ) -> Entries | None:
-        """Return the entries of a mapping, and report keys that are not strings as problems.
+        """Return the entries of a mapping. A key that is not a string is reported as a problem.
 
-        :param rule: the rule that such keys break.
+        :param rule: the rule that a wrong key or a wrong node breaks.
         :param node: the mapping.
         :param subject: the name of the mapping, for messages.
         :param is_evaluated: whether a key may also be an expression.
@@ -120,7 +122,7 @@ def snake_case(key: str) -> str:
 
 
 def described(node: yaml.Node) -> str:
-    """Return a description of a node's value, for a message."""
+    """Return a description of the value of a node, for a message: a quoted string, or a kind."""
     if isinstance(node, yaml.ScalarNode) and not is_null(node):
         return quoted(str(node.value))
     return safe_yaml.kind(node)

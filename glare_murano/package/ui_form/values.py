@@ -24,7 +24,8 @@ _MAX_LENGTH = 1000
 def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
     """Check that PyYAML's own parser can parse a form, and that PyYAML can construct its values.
 
-    libyaml accepts more than PyYAML's own parser, such as tabs after a value.
+    libyaml accepts more than PyYAML's own parser, such as tabs after a value. A form of more than
+    64 KiB is not parsed again, since PyYAML's own parser is slow.
 
     :param data: the content of the file.
     :param file: the name of the file, for messages.
@@ -44,7 +45,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
-    """PyYAML's constructor of values, changed so that its errors name the line of a wrong value."""
+    """A constructor of values like PyYAML's, whose errors name the line of the wrong value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if not isinstance(node, yaml.ScalarNode):
