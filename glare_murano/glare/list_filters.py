@@ -99,6 +99,9 @@ def _replace(each: _Filter) -> _Filter:
         return _by_id(artifact_queries.requiring(names), each.combiner)
     if (each.name, each.operator, each.value) == ("yanked", "eq", ""):
         return _by_id(artifact_queries.not_yanked(), each.combiner)
+    if (each.name, each.operator, each.value) == ("version", "in", []):
+        # Glare would ignore the filter, or fail with an SQL statement that is not valid.
+        return _by_id([], each.combiner)
     return each
 
 

@@ -376,3 +376,9 @@ def test_of_others_only_public_packages_are_found(
 ) -> None:
     assert _found(reader, [("name", HIDDEN)]) == []
     assert _found(as_user("strangers"), [("name", "like:org.found%")]) == ["others 1.0.0"]
+
+
+@pytest.mark.parametrize("prefix", ["in:", "or:in:", "and:in:"])
+def test_an_empty_list_of_versions_contains_no_version(reader: Client, prefix: str) -> None:
+    assert reader.names(version=prefix) == []
+    assert reader.names(version=f"{prefix}1.0.0")

@@ -280,6 +280,7 @@ RAW = st.text("%0123456789abcdefABCDEF&=;+:,.-_nametgsor", max_size=20)
 @example(query="&".join(["keywords=neq:a"] * 30), method="GET")
 @example(query="sort=activated_at&marker=ID", method="GET")
 @example(query="version=gte:abc", method="GET")
+@example(query="version=or:in:", method="GET")
 def test_filters(wire: Wire, marker: str, query: str, method: str) -> None:
     answer = wire.send(method, f"{ARTIFACTS}?{query.replace('marker=ID', f'marker={marker}')}")
 
