@@ -114,8 +114,8 @@ class Release:
 
         :param contents: the contents of the package.
         :param id: the identifier of the release in its catalogue.
-        :param digest: the SHA-256 digest of its archive, in hexadecimal; empty for a directory.
-        :param size: the size of its archive, in bytes; None if unknown.
+        :param digest: the SHA-256 digest of the archive, in hexadecimal; empty for a directory.
+        :param size: the size of the archive, in bytes; None if unknown.
         """
         manifest, requirements = contents.manifest, dict(contents.requirements)
         classes = frozenset(definition.name for definition in contents.classes)
@@ -174,7 +174,8 @@ class Answer:
     :param releases: each chosen release with the demands that it satisfies. Because of the first
         demand, the release was added to the closure.
     :param unsatisfied: the demands that no version satisfies.
-    :param undefined: classes that no package in the required range defines.
+    :param undefined: the classes of objects for which no release in the required range can be
+        chosen.
     :param why: why each release was chosen; empty if the query did not request reasons.
     :param external: the demands that extension plug-ins of the engine satisfy.
     :param excluded: releases that the client can see, but that must not be chosen. If the query

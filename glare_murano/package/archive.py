@@ -139,8 +139,8 @@ class Archive(abc.ABC):
 
         Entries are sorted, and have a fixed time.
 
-        :param target: a seekable file. The package is written at its present position. After an
-            error, the file is cut off at this position.
+        :param target: a seekable file. The package is written at the present position of the file.
+            After an error, the file is cut off at this position.
         :param changed: the files whose content is replaced: path -> new content. Paths that are not
             in the package are ignored.
         :raises InvalidArchive: if a file is damaged or does not have its declared size, or if the

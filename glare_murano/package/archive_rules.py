@@ -81,7 +81,7 @@ def check_size(size: int, limits: Limits, name: str = "archive") -> None:
 def limited(
     pieces: Iterable[bytes], limits: Limits = DEFAULT_LIMITS, name: str = "archive"
 ) -> Iterator[bytes]:
-    """Yield the pieces of an archive, and check its size while they arrive.
+    """Yield the pieces of an archive, and check with each piece that the archive is not too large.
 
     :param pieces: the content of the archive, in pieces of any size.
     :param name: the name of the archive, for the message.

@@ -167,7 +167,10 @@ def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], 
 
 
 def _line(source: ClassSource) -> int:
-    """Return the line with the name of a class. If there is no name, return the line of a value."""
+    """Return the line with the name of a class; without a name, return the line of its first key.
+
+    Precisely, this is the line where the value of the key begins.
+    """
     first = next(iter(source.keys.values()))
     return safe_yaml.line_of(source.keys.get("Name", first))
 

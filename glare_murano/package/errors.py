@@ -35,7 +35,7 @@ def shown(text: str) -> str:
 def escaped(text: str, keep: str = "") -> str:
     """Escape unprintable characters in a string of unknown origin.
 
-    They could control the user's terminal.
+    Such characters could control the terminal of the user.
 
     :param keep: unprintable characters that are not escaped, such as a line break.
     """
@@ -96,7 +96,7 @@ class Problem:
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """Join problems to one string. Of a long list, only the first problems are listed."""
+    """Join problems to one string. A long list ends with the number of the problems left out."""
     texts = [str(problem) for problem in problems[:_MAX_LISTED]]
     if len(problems) > _MAX_LISTED:
         texts.append(f"and {len(problems) - _MAX_LISTED} more")

@@ -64,9 +64,9 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader, which resolves tags faster than PyYAML itself.
+    """A YAML loader that resolves tags faster than the loader of PyYAML that it extends.
 
-    It skips PyYAML's path resolvers, which this project does not use.
+    The loader skips PyYAML's path resolvers, which this project does not use.
     """
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
@@ -182,7 +182,8 @@ def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]
     keys, and other parsers use the value of the first.
 
     :param roots: documents that ``compose_all`` has returned, before any call of ``merged_pairs``.
-    :returns: for each repeated key, its node, and whether the earlier key has the same value.
+    :returns: for each repeated key, the node of the key, and whether the earlier equal key has the
+        same value.
     """
     # Id of the key's node -> result. The ids are needed, since aliases lead to the same node again.
     found: dict[int, tuple[yaml.Node, bool]] = {}
@@ -294,7 +295,7 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _check_events(data: bytes, name: str) -> None:
-    """Check the events of the parser, before libyaml composes nodes from these events.
+    """Check the nesting, the number of nodes and the aliases of a file, before nodes are composed.
 
     :raises InvalidPackage: if the file is nested too deep, has too many nodes, or has an alias that
         contains itself.
@@ -318,7 +319,7 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _count_expanded(roots: list[yaml.Node], name: str) -> int:
-    """Check nodes, and return their number after aliases are expanded.
+    """Check the nodes of a file, and return their number after aliases are expanded.
 
     :raises InvalidPackage: if there are too many nodes, they are nested too deep, or a tag is
         unknown.

@@ -58,7 +58,9 @@ def describe_for_author(manifest: Manifest, archive: Archive) -> Description:
 
 
 def describe_in_child(file: IO[bytes], limits: dict[str, int]) -> dict[str, Any]:
-    """Return the description of a package, or its problems, as JSON; runs in the child process.
+    """Return the description of a package, or the problems of the package, as JSON.
+
+    The child process calls this function.
 
     :param file: the archive of the package.
     :param limits: the fields of ``Limits``, by name.

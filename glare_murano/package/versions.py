@@ -127,7 +127,7 @@ class VersionSpec:
         """Return the ranges to try, in this order, for the version in an object header.
 
         The first range is this range. If this range names exactly one version, such as 1.2.3, the
-        next ranges are its minor version 1.2 and its major version 1 (specification "Murano
+        next ranges are the minor version 1.2 and the major version 1 (specification "Murano
         versioning", section "Object version"). Any other range has no fallback.
         """
         if self._exact is None:
@@ -220,7 +220,9 @@ def _parse(text: str) -> VersionSpec:
 
 
 def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
-    """Parse the part of a range between two commas, which can stand for several clauses.
+    """Parse the part of a range between two commas.
+
+    The part may stand for several clauses, as ``1.2`` stands for ``>=1.2.0`` and ``<1.3.0``.
 
     :returns: for each clause, its text with full versions, and the parsed clause.
     """

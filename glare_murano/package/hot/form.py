@@ -94,7 +94,8 @@ def _field(parameter: Parameter) -> dict[str, Any]:
 def _initial(parameter: Parameter) -> Any:
     """Convert the default of a parameter to the initial value of an input field.
 
-    A list or a mapping becomes a string.
+    A list or a mapping becomes a string. For a boolean parameter, a string such as ``yes`` becomes
+    a truth value.
     """
     default = parameter.default
     if parameter.kind is ParameterType.LIST and isinstance(default, list):

@@ -187,12 +187,12 @@ def run(
 
     :param function: the name of the function, as ``MODULE:NAME``. The function takes the file and
         the parameters, and returns a value for JSON.
-    :param file: an open file that has a file descriptor. The function gets it for reading only, but
-        hostile code could open it again for writing.
+    :param file: an open file that has a file descriptor. The function gets the file for reading
+        only, but hostile code could open it again for writing.
     :param parameters: the arguments of the function besides the file, as values for JSON.
     :param settings: the limits of the child, and its interpreter.
     :param meanwhile: a function that is called every second. If it raises an error, the child is
-        killed, and this function raises the same error.
+        killed, and ``run`` raises the same error.
     :raises LimitReached: if the child reaches a limit, or its answer is too long.
     :raises ChildFailed: if the child fails, the parameters are too long, or the answer is not JSON.
     """

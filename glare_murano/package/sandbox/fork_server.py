@@ -84,7 +84,10 @@ def _has_ended(requests: socket.socket) -> bool:
 
 
 def _serve_one(requests: socket.socket, function: Callable[..., Any]) -> None:
-    """Fork a supervisor, which forks a child, and wait until the child has received a request."""
+    """Fork a supervisor, which forks a child, and wait until the child has received a request.
+
+    The wait also ends when the supervisor or the sender of requests ends.
+    """
     taken, take = os.pipe()
     if not os.fork():
         os.close(taken)

@@ -59,7 +59,7 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
     :param requests: the socket from which the request comes, with its descriptors.
     :param supervisor: a socket to the supervisor. This process sends the time limit, the socket for
         the report, and the path of a directory. In this directory, the supervisor makes another
-        directory for temporary files, and sends its path back.
+        directory for temporary files, and sends the path of the new directory back.
     :param function: a function that takes a file and the parameters, and returns a value for JSON.
     :returns: the exit status for this process.
     """
@@ -88,7 +88,7 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
 
 
 def _detach(descriptors: list[int], directory: str) -> None:
-    """Separate this process from its parent: lead a new group, and close inherited descriptors.
+    """Separate this process from its parent: start a new session, and close other descriptors.
 
     :param descriptors: the file, the output and the answer, which stay open.
     :param directory: the directory for temporary files.

@@ -130,7 +130,7 @@ def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
 
     :param report: the report to which problems are added.
     :param node: the node of the version; None if the form has no version.
-    :returns: the version. If it is missing or wrong: the newest version.
+    :returns: the version; the newest version if the form has no version, or a wrong version.
     """
     if node is None:
         return _NEWEST

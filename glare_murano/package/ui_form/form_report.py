@@ -108,7 +108,7 @@ def is_null(node: yaml.Node) -> bool:
 
 
 def is_arithmetic(node: yaml.Node) -> bool:
-    """Return whether YAQL would read an unquoted string as a subtraction or a division.
+    """Return whether a node is an unquoted string that YAQL reads as a subtraction or a division.
 
     Examples are ``my-host`` and ``TCP/UDP``.
     """
@@ -122,7 +122,7 @@ def snake_case(key: str) -> str:
 
 
 def described(node: yaml.Node) -> str:
-    """Return a description of the value of a node, for a message: a quoted string, or a kind."""
+    """Return a description of a node for a message: its value in quotes, or such as ``a mapping``."""
     if isinstance(node, yaml.ScalarNode) and not is_null(node):
         return quoted(str(node.value))
     return safe_yaml.kind(node)

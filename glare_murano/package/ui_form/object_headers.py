@@ -21,7 +21,9 @@ _KEY = "classVersion"
 
 
 def check_ranges(report: FormReport, section: yaml.Node) -> None:
-    """Check the version ranges in all object headers in a section of a form.
+    """Check the values of ``classVersion`` in all object headers in a section of a form.
+
+    YAQL expressions and null are not checked.
 
     :param report: the report to which problems are added.
     :param section: the node of the section.

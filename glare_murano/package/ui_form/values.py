@@ -29,7 +29,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
     :param data: the content of the file.
     :param file: the name of the file, for messages.
-    :param document: the root node of the form, from libyaml.
+    :param document: the root node of the form, from libyaml; None if the form is empty.
     :raises InvalidPackage: if PyYAML cannot read the form. The error has only the first mistake.
     """
     try:
@@ -45,7 +45,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
-    """A constructor of values like PyYAML's, whose errors name the line of the wrong value."""
+    """PyYAML's constructor of values, with errors that name the line of the wrong value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if not isinstance(node, yaml.ScalarNode):
