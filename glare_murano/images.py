@@ -194,7 +194,8 @@ def _has_id_of(image: Mapping[str, Any], version: str) -> bool:
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a package from its image, by the names that Glare uses.
 
-    The result also contains the times of the image, and the digest and the size of the archive.
+    The result also contains the times of the creation and of the last update of the image, and the
+    digest and the size of the archive.
 
     :param image: the image in the form of Glance's API, with its properties.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected

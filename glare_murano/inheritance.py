@@ -156,8 +156,9 @@ class _Hierarchy:
     def _add(self, record: ExtendingRecord, found: Mapping[str, set[PackageVersion]]) -> None:
         """Add the subclasses in a record to the hierarchy.
 
-        :param found: the new subclasses of this round: name -> packages that define the subclass.
-            The new subclasses of the record are added to this mapping.
+        :param record: a package, and its direct subclasses of a base class.
+        :param found: the subclasses that this round of the search has newly found: name -> packages
+            that define the subclass. New subclasses in the record are added to this mapping.
         """
         for name in record.subclasses:
             self.extends[name].add(record.base)

@@ -78,7 +78,7 @@ class Order:
 
     @property
     def complete(self) -> tuple[Key, ...]:
-        """The keys of this order, followed by the name and the version unless it has them already.
+        """The keys of this order. The name and the version are added if the order lacks them.
 
         The added keys sort packages that have equal values for the keys of this order. The newest
         version comes first.

@@ -230,14 +230,16 @@ class Why:
 
 @dataclasses.dataclass(frozen=True)
 class Closure:
-    """The result of a plan.
+    """The result of a plan: the releases for the roots, the releases that these require, and so on.
+
+    The roots are the requirements of the query.
 
     :param releases: the chosen releases: release -> the demands (requirements) that the release
         satisfies. The demands nearest to the roots of the plan come first. Because of the first
         demand, the release was added to the closure.
     :param unsatisfied: the demands that no release satisfies. The demands nearest to the roots come
         first.
-    :param external: the demands that provided packages satisfy.
+    :param external: the demands that extension plug-ins of the engine satisfy.
     :param explain: a function that takes a release of the closure, and returns why it was chosen.
     """
 
@@ -262,7 +264,7 @@ def plan(
     is_exact_only: IsExactOnly = lambda _: False,
     budget: Budget | None = None,
 ) -> Closure:
-    """Plan the closure of a set of requirements.
+    """Plan which releases to load for a set of requirements, and for what these releases require.
 
     :param roots: the requirements: FQNs and ranges. A package may have several ranges.
     :param pins: the versions with which an environment was deployed: FQN -> versions.
@@ -523,11 +525,11 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """The pinned version that the range takes; None if no pinned version is in the range.
+        """The pinned version that is chosen for the range; None if no pinned version is in it.
 
         If the range names exactly one version, a pinned version with the same build metadata is
-        preferred. If not, the newest pinned version is taken, but an exact-only version only if no
-        other pinned version is in the range.
+        chosen. If there is none, the newest pinned version in the range is chosen. But an
+        exact-only version is chosen only if no other pinned version is in the range.
         """
         pins = self.package.pins
         if not pins.every:
@@ -541,7 +543,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def usable(self) -> int:
-        """The set of the versions that the range may take if it takes no pinned version.
+        """The set of the versions that may be chosen for the range, if no pinned version is in it.
 
         The set is a bit mask, see ``SortedVersions``.
         """
@@ -552,10 +554,10 @@ class _RangeNode(Node):
         return found if self._among is None else found & package.among(self._among)
 
     def take(self) -> _ReleaseNode | None:
-        """Return the chosen release that the range takes; None if it can take no chosen release.
+        """Return the chosen release that satisfies this range; None if there is no such release.
 
-        If a pinned version is in the range, the release with this version is returned. If not, the
-        newest chosen release in the range is returned.
+        If a pinned version is in the range, only the release with this version satisfies the range.
+        If not, the newest chosen release in the range is returned.
         """
         package = self.package
         # Before the first choice, the versions are unknown.
@@ -667,7 +669,7 @@ class _Package:
 
         If several sets of versions are equally small, the set with the newest versions is chosen.
 
-        :param ranges: the ranges, each with the set of the versions that it may take.
+        :param ranges: the ranges, each with the set of the versions that may be chosen for it.
         :returns: the set of the chosen versions, as a bit mask.
         """
         if len(ranges) == 1:
@@ -774,9 +776,9 @@ class _Rounds:
         self.add(reached)
 
     def add(self, reached: Iterable[Node]) -> None:
-        """Record the required ranges and the releases that a round has newly reached.
+        """Record the required packages and the releases that a round has newly reached.
 
-        :param reached: all nodes that the round has newly reached.
+        :param reached: all nodes that the round has newly reached from the roots.
         """
         for node in reached:
             if isinstance(node, _RangeNode):

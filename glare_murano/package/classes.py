@@ -167,9 +167,9 @@ def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], 
 
 
 def _line(source: ClassSource) -> int:
-    """Return the line with the name of a class; without a name, return the line of its first key.
+    """Return the line with the name of a class. Without a name, return the line of a value.
 
-    Precisely, this is the line where the value of the key begins.
+    This is the first value in the document of the class.
     """
     first = next(iter(source.keys.values()))
     return safe_yaml.line_of(source.keys.get("Name", first))

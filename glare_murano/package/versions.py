@@ -222,7 +222,7 @@ def _parse(text: str) -> VersionSpec:
 def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
     """Parse the part of a range between two commas.
 
-    The part may stand for several clauses, as ``1.2`` stands for ``>=1.2.0`` and ``<1.3.0``.
+    The part may stand for several clauses, as ``==1.2`` stands for ``>=1.2.0`` and ``<1.3.0``.
 
     :returns: for each clause, its text with full versions, and the parsed clause.
     """

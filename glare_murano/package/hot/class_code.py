@@ -2,9 +2,9 @@
 
 """Generate the MuranoPL class that deploys a HOT template.
 
-Murano itself also generates a class from a template. Both classes use the same names for their
-properties, and for the attribute that stores the name of the Heat stack. So an environment that was
-deployed with one class can be deployed with the other.
+Murano itself also generates a class from a template. The class of Murano and the class of this
+module use the same names for properties, and for the attribute that stores the name of the Heat
+stack. So an environment that was deployed with one class can be deployed with the other class.
 """
 
 from collections.abc import Iterable

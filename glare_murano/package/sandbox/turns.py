@@ -4,8 +4,8 @@
 
 A turn is the permission to work. Each caller has an owner, such as a project. A free turn goes to
 the waiting owner who has the fewest turns. If several owners have equally few turns, the turn goes
-to the owner whose last turn began earliest. So an owner with many callers can delay an owner who
-has no turn by only one turn.
+to the owner whose last turn began earliest. So an owner without a turn precedes all owners who have
+a turn, however many callers they have.
 """
 
 import collections

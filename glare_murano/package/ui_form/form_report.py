@@ -122,7 +122,10 @@ def snake_case(key: str) -> str:
 
 
 def described(node: yaml.Node) -> str:
-    """Return a description of a node for a message: its value in quotes, or such as ``a mapping``."""
+    """Return a description of a node, for a message: its value in quotes, or only its kind.
+
+    The kind is given for mappings, sequences and null, such as ``a mapping``.
+    """
     if isinstance(node, yaml.ScalarNode) and not is_null(node):
         return quoted(str(node.value))
     return safe_yaml.kind(node)
