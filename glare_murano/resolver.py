@@ -527,9 +527,9 @@ class _RangeNode(Node):
     def pinned(self) -> Version | None:
         """The pinned version that is chosen for the range; None if no pinned version is in it.
 
-        If the range names exactly one version, a pinned version with the same build metadata is
-        chosen. If there is none, the newest pinned version in the range is chosen. But an
-        exact-only version is chosen only if no other pinned version is in the range.
+        If the range names exactly one version, the pinned version with the same build metadata is
+        chosen. If there is none, the newest pinned version in the range is chosen that is not
+        exact-only, such as yanked. If all of them are exact-only, the newest one is chosen.
         """
         pins = self.package.pins
         if not pins.every:
@@ -991,7 +991,7 @@ class _Planner:
             yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Return the closure: the chosen releases for the roots, for these releases, and so on.
+        """Return the closure: all releases that a chain of chosen releases leads to from the roots.
 
         :param roots: the node of all roots together.
         """

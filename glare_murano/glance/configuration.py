@@ -276,12 +276,13 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 def _with_conditions(
     shipped: Mapping[str, str], effective: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the content of each rule for our policy file.
+    """Yield the name and the content of each rule that our policy file needs.
 
-    If no configured file contains a rule, the shipped rule is yielded. Otherwise, the condition at
-    the end of the shipped rule is added to the configured rule. If the configured rule permits
-    everybody, the condition replaces this rule. A rule is left out if it is configured exactly as
-    shipped, or if it is configured and Glance itself does not have it.
+    * A rule that no configured file contains is yielded as shipped.
+    * A rule of this project's own API that the operator has configured is left out.
+    * A rule of Glance that is configured gets the condition at the end of the shipped rule. If the
+      configured rule permits everybody, the condition replaces it. If the configured rule equals
+      the shipped rule, it is left out.
 
     :param shipped: the rules that this project ships, by name.
     :param effective: the rules in the configured files, by name.

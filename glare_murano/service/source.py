@@ -236,7 +236,13 @@ class CatalogSource:
         self._yanked |= self._database.find_yanked(best_ids)
 
     def _usable(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageRecord]:
-        """Find the active packages that the query's project can see, and the requested package."""
+        """Find packages by id or by FQN: the active ones that the query's project can see.
+
+        The package that the query names by its id is also found if it is not active, or if this
+        project cannot see it.
+
+        :param column: whether ``values`` are ids or FQNs.
+        """
         project_id = self._query.project_id
         return [
             record

@@ -155,9 +155,10 @@ def _reason(
 
 
 def _range_of(package: StoredPackage, spec: VersionSpec) -> VersionSpec:
-    """Return a range; for the range ``*``, return the range of a package's major version instead.
+    """Return ``spec``, unless it is ``*``.
 
-    If the package's version is a pre-release, return the range of only this version.
+    For ``*``, return the range of the package's major version. If the package's version is a
+    pre-release, return the range of only this version.
     """
     if spec.text != "*":
         return spec

@@ -110,9 +110,9 @@ class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _connection(conf: cfg.ConfigOpts) -> Iterator[_Connection | None]:
-    """Connect to RabbitMQ, with two attempts.
+    """Connect to RabbitMQ for a ``with`` block, with two attempts.
 
-    The block gets None if oslo.messaging uses another message broker.
+    Yield None if oslo.messaging uses another message broker.
     """
     transport = oslo_messaging.get_rpc_transport(conf)
     driver = transport._driver

@@ -429,7 +429,7 @@ def _archive(entry: Migration) -> LocalPackage:
 
 
 def _serves(other: Migration, owner: str, spec: VersionSpec, visibility: Visibility) -> bool:
-    """Return whether one package in the migration satisfies a requirement of another.
+    """Return whether a package in the migration satisfies a requirement of another package in it.
 
     A package that was refused or left out satisfies nothing.
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the packages that a service has already, for a publication of packages to this service.
+"""Find the packages that a service already has, before packages are published to it.
 
-A publication needs the packages with the same names several times, but requests them only once.
+Several steps of a publication need the service's packages with the names of the published ones.
+Each name is requested from the service only once.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -289,9 +289,10 @@ class _Rendering:
         yield from self._each("read", releases, read)
 
     def _files(self, fqn: str) -> Iterator[pathlib.Path]:
-        """Yield the old files of a package that are not pages: its documents, words and logos.
+        """Yield the files of a package in the previous rendering that are not pages.
 
-        The paths are relative to the directory of the catalogue.
+        These are its documents (``data.json``), its words for the search (``words.json``), and its
+        logos. The paths are relative to the directory of the catalogue.
         """
         folder = self._old / _folder(fqn)
         for file in (folder / _DATA, folder / _WORDS, *folder.glob("*/logo.*")):
@@ -428,7 +429,7 @@ class _Rendering:
 
 
 def _stamps(entries: Mapping[str, Entry], summaries: Mapping[str, Summary]) -> dict[str, str]:
-    """Return the stamps of the releases of a package: version -> stamp.
+    """Return the stamps of the releases of a package, which are digests: version -> stamp.
 
     A release that could not be read for the moment has an empty stamp, so that the next rendering
     reads it again.

@@ -27,7 +27,10 @@ COMMUNITY = "community"
 
 
 def among(column: Any) -> Any:
-    """Return the condition that a column has one of the values of the parameter ``values``."""
+    """Return the SQL condition that a column has one of several values.
+
+    The values are the bind parameter ``values`` of the statement.
+    """
     return column.in_(sa.bindparam("values", expanding=True))
 
 

@@ -154,9 +154,9 @@ class GlareDatabase(NamedTuple):
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find the packages that the viewer sees in lists, and that may meet conditions.
+        """Find the packages that the viewer sees in lists and that meet the conditions.
 
-        The caller has to check the conditions again.
+        Other packages may be found as well, so the caller has to check the conditions again.
         """
         return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
 
