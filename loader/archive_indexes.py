@@ -98,7 +98,9 @@ class ArchiveIndex:
         return self._file.kept_open(file)
 
     def move(self, target: pathlib.Path) -> None:
-        """Move the archive to another path, and keep this index for readers at the new path.
+        """Move the archive to another path, and keep this index in memory under the new path.
+
+        ``find`` then does not have to read the archive again.
 
         :raises OSError: if the archive cannot be moved.
         """

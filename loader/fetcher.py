@@ -72,7 +72,10 @@ class Fetcher:
         list(concurrency.results(self._fetch, filter(self._is_missing, missing), self._workers))
 
     def source(self, choice: Choice) -> PackageSource:
-        """Return the files of a release; the archive is fetched when a file is first read.
+        """Return the files of a release; a missing archive is fetched when a file is first read.
+
+        If an earlier ``prefetch`` has failed for the archive, its error is raised once. The next
+        call returns the files, and the archive is fetched again.
 
         :raises LoaderError: if ``prefetch`` could not fetch the archive.
         :raises InvalidArchive: if the archive that ``prefetch`` has fetched breaks a rule.

@@ -212,7 +212,11 @@ class CatalogSource:
                 yield package, metadata
 
     def _look_up(self, fqns: Collection[str]) -> None:
-        """Find all versions of packages, and store the preferred package of each version."""
+        """Look up packages by FQN, and store the versions that may be chosen.
+
+        If several packages have the same FQN and version, the one with the greatest ``_preference``
+        is stored. Packages that must not be chosen are stored apart.
+        """
         unknown = [fqn for fqn in fqns if fqn not in self._versions]
         if not unknown:
             return

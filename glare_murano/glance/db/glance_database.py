@@ -201,9 +201,9 @@ class GlanceDatabase:
     def find_listed(
         self, selection: Selection, names: Iterable[str] | None = None
     ) -> Iterator[PackageRecord]:
-        """Find the packages that the viewer sees in lists, and that may meet conditions.
+        """Find the packages that the viewer sees in lists and that meet the conditions.
 
-        The caller has to check the conditions again.
+        Other packages may be found as well, so the caller has to check the conditions again.
         """
         rows = self._list(image_lists.listed(selection, self.viewer, names))
         for record in map(self._with_visible_members, self._records(rows)):
@@ -211,7 +211,10 @@ class GlanceDatabase:
                 yield record
 
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
-        """Find the names of packages that may meet conditions. The database sorts the names."""
+        """Find the names of the packages that ``find_listed`` finds, sorted by the database.
+
+        As there, other names may be found as well.
+        """
         statement = image_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]
 

@@ -161,7 +161,10 @@ class GlareDatabase(NamedTuple):
         return map(_record, self._list(artifact_lists.listed(selection, self.viewer, names)))
 
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
-        """Find the names of packages that may meet conditions. The database sorts the names."""
+        """Find the names of the packages that ``find_listed`` finds, sorted by the database.
+
+        As there, other names may be found as well.
+        """
         statement = artifact_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run a child process: wait for a request, set limits, call the function, and write the answer.
+"""Serve one request in a child process: set limits, call a function on a file, write the result.
 
-While the child reads the file, it has only these descriptors: 0 is the file, which is read-only; 1
-and 2 are the output; 3 is the answer.
+The file may be hostile. When the function is called, the child has only these descriptors: 0 is the
+file, which is read-only; 1 and 2 are the output; 3 is the answer.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Remove the directories for temporary files that children get."""
+"""Remove the temporary directories of child processes."""
 
 import contextlib
 import os

@@ -10,10 +10,11 @@ An object in Murano has a *part* for each ancestor of its class. The part has th
 properties, which the ancestor's code sets and no class declares. A cast of the object to the
 ancestor returns the part.
 
-A member is *ambiguous* if several ancestors declare it, and none of them overrides the others. Code
-uses an object as an instance of one class: the class to which the object was cast, the class of the
-code, or the object's own class. Of the ambiguous members, the code can use those that this class
-has, and those that override one of them. If there is only one, this member is used.
+A member is *ambiguous* if several ancestors declare it, and none of them overrides the others. Then
+one class decides which member the code uses: the class to which the object was cast; or else the
+class of the code, if the object is an instance of it; or else the object's own class. The code can
+use the members of the deciding class, and members that override a member of that class. If exactly
+one ambiguous member remains, it is used. If several remain, an error is raised.
 """
 
 import functools

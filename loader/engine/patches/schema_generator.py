@@ -117,7 +117,9 @@ def include_constants() -> None:
 
 
 def translate_contracts() -> None:
-    """Translate the whole contract of a property, and include only defaults that are values.
+    """Translate the whole contract of a property into its schema.
+
+    A default that is an expression is left out of the schema.
 
     In the specification "MuranoPL forms", section "Schema generation", the contract is run in a
     context of its own, and ``Default`` becomes ``default``. Murano 16
