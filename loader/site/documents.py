@@ -209,6 +209,7 @@ def _class(each: Class) -> Document:
         "file": each.place.file,
         "line": each.place.line,
         **_texts(each.metadata),
+        "metadata": [*_metadata(each.metadata)],
         "properties": [_declaration(one) for one in each.properties.values()],
         "initializer": [_declaration(one) for one in each.initializer.values()],
         "methods": [_method(one) for one in each.methods.values()],
@@ -222,6 +223,7 @@ def _method(method: Method) -> Document:
         "public": method.is_public,
         "arguments": [_declaration(one) for one in method.arguments],
         **_texts(method.metadata),
+        "metadata": [*_metadata(method.metadata)],
     }
 
 
@@ -236,6 +238,7 @@ def _declaration(one: Declaration) -> Document:
         else _short(flow(one.default)),
         "required": must_be_given(one),
         **_texts(one.metadata),
+        "metadata": [*_metadata(one.metadata)],
     }
 
 
@@ -251,6 +254,30 @@ def _texts(metadata: Iterable[Any]) -> dict[str, str]:
             if "text" in given:
                 found[_TEXTS[name]] = _short(str(given["text"]))
     return found
+
+
+def _metadata(metadata: Iterable[Any]) -> Iterator[str]:
+    """Yield the attached metadata other than texts for users: name of the class, and properties."""
+    for name, properties in sorted(metadata, key=lambda each: str(each[0])):
+        if name not in _TEXTS:
+            given = _given(properties)
+            yield _short(name if given in ("null", "{}") else f"{name}: {given}")
+
+
+def _given(value: Any) -> str:
+    """Write a value that ``nodes.frozen`` has made.
+
+    :param value: a frozenset of pairs for a mapping, a tuple for a list, and a pair of a type and a
+        value for a scalar.
+    """
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(f"{_given(key)}: {_given(one)}" for key, one in value)) + "}"
+    if isinstance(value, tuple) and not (len(value) == 2 and isinstance(value[0], str)):
+        return "[" + ", ".join(map(_given, value)) + "]"
+    plain = value[1] if isinstance(value, tuple) else value
+    if plain is None or isinstance(plain, bool):
+        return "null" if plain is None else str(plain).lower()
+    return str(plain)
 
 
 def _is_text(key: Any, value: Any) -> bool:

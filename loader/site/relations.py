@@ -189,7 +189,7 @@ def members(each: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         ``method NAME`` and ``action``; for a method that is not public, the word is empty.
     """
     for one in each["properties"]:
-        keys = ("name", "usage", "contract", "classes", "default", "required")
+        keys = ("name", "usage", "contract", "classes", "default", "required", "metadata")
         yield f"property {one['name']}", {key: one[key] for key in keys}
     for method in each["methods"]:
         yield f"method {method['name']}", "action" if method["public"] else ""

@@ -538,13 +538,18 @@ Properties:
   size:
     Contract: $.int().notNull()
     Meta:
-      m:Title: {text: How large}
+      - m:Title: {text: How large}
+      - io.murano.metadata.forms.Position: {index: 2, section: [a, b]}
+      - m:Hidden
 """
     (place / "db.zip").write_bytes(packages.zipped(files))
     _render(place, tmp_path / "site")
     text = (tmp_path / "site" / paths.class_page("org.db", "1.0.0", "org.db.Thing")).read_text()
     for shown in ("A thing to keep", "It keeps records.", "How large", "required"):
         assert shown in text
+    assert "Metadata: <code>io.murano.metadata.Hidden</code>" in text
+    position = "io.murano.metadata.forms.Position: {index: 2, section: [a, b]}"
+    assert f"Metadata: <code>{position}</code>" in text
 
 
 def test_latest_is_what_a_user_gets(tmp_path: pathlib.Path) -> None:
