@@ -166,3 +166,15 @@ def private_opener(path: str, flags: int) -> int:
     This function is for the parameter ``opener`` of ``open``.
     """
     return os.open(path, flags, 0o600)
+
+
+def link_or_copy(path: pathlib.Path, new: pathlib.Path) -> None:
+    """Make a hard link to a file; copy the file if its file system allows no link.
+
+    :param new: the path of the link or the copy, which must be missing.
+    :raises OSError: if the file can neither be linked nor copied.
+    """
+    try:
+        new.hardlink_to(path)
+    except OSError:
+        shutil.copy2(path, new)

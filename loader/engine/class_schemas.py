@@ -9,7 +9,6 @@ package and its requirements from files on this host.
 
 import json
 import pathlib
-import shutil
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
@@ -17,6 +16,7 @@ import oslo_messaging
 from murano.common import config
 
 from glare_murano.package import VersionSpec, parse_version
+from loader import fs
 from loader.catalogs.directory import DirectoryCatalog
 from loader.loader import PackageLoader
 
@@ -74,16 +74,8 @@ def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator
         if path.is_dir():
             yield DirectoryCatalog(path)
         else:
-            _link(path, archives / f"{number}.zip")
+            fs.link_or_copy(path, archives / f"{number}.zip")
     yield DirectoryCatalog(archives)
-
-
-def _link(path: pathlib.Path, new: pathlib.Path) -> None:
-    """Make a hard link to a file; if this fails, copy the file."""
-    try:
-        new.hardlink_to(path)
-    except OSError:
-        shutil.copyfile(path, new)
 
 
 def _describe(

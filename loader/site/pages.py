@@ -172,7 +172,7 @@ def _words(members: Mapping[str, Any]) -> Mapping[str, str]:
     The word for a property is its usage. The word for a method is ``action``; it is empty if the
     method is not public.
 
-    :param members: the members, from ``relations.Inherited``.
+    :param members: the members, from ``relations.members``.
     """
     words = {key: one["usage"] if isinstance(one, Mapping) else one for key, one in members.items()}
     return {key: word for key, word in words.items() if word not in _SETTABLE}

@@ -74,16 +74,15 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
         is the message; otherwise ``problem`` is empty.
     """
     query = Query(((fqn, VersionSpec.exactly(parse_version(version))),), why=True)
-    problem = "No plan was made, since the plans of several other versions took too long."
+    if catalog.failures[fqn] >= _MAX_FAILURES:
+        return _without_plan(
+            "No plan was made, since the plans of several other versions took too long."
+        )
     try:
-        found = None
-        if catalog.failures[fqn] < _MAX_FAILURES:
-            found = resolution.resolve([catalog], query, _SECONDS)
+        found = resolution.resolve([catalog], query, _SECONDS)
     except Unplannable as error:
         catalog.failures[fqn] += 1
-        problem = str(error)
-    if found is None:
-        return {"problem": problem, "chosen": [], "missing": []}
+        return _without_plan(str(error))
     return {
         "problem": "",
         "chosen": [
@@ -101,6 +100,10 @@ def make(catalog: Releases, fqn: str, version: str) -> dict[str, Any]:
             for missing in found.unsatisfied
         ],
     }
+
+
+def _without_plan(problem: str) -> dict[str, Any]:
+    return {"problem": problem, "chosen": [], "missing": []}
 
 
 def users(catalog: Releases, newest: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:

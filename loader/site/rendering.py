@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano.package import Version
-from loader import errors
+from loader import errors, fs
 from loader.compatibility.interface import Interface
 from loader.drawing import pictures
 from loader.site import documents, pages, paths, plans, relations, schemas, search, sources
@@ -291,11 +291,11 @@ class _Rendering:
     def _files(self, fqn: str) -> Iterator[pathlib.Path]:
         """Yield the files of a package in the previous rendering that are not pages.
 
-        These are its documents (``data.json``), its words for the search (``words.json``), and its
-        logos. The paths are relative to the directory of the catalogue.
+        These are its documents (``data.json``) and its logos. The paths are relative to the
+        directory of the catalogue.
         """
         folder = self._old / _folder(fqn)
-        for file in (folder / _DATA, folder / _WORDS, *folder.glob("*/logo.*")):
+        for file in (folder / _DATA, *folder.glob("*/logo.*")):
             yield file.relative_to(self._old)
 
     def _pages(
@@ -575,10 +575,9 @@ def _write_package(
         version: (each, [one["name"] for one in found[version].get("classes", ())])
         for version, each in places.items()
     }
-    try:
-        made = schemas.make(fqn, {key: each for key, each in wanted.items() if each[1]})
-    except schemas.Failed as error:
-        made, digest = schemas.failed(wanted, str(error)), ""
+    made, is_final = schemas.make(fqn, {key: each for key, each in wanted.items() if each[1]})
+    if not is_final:
+        digest = ""
     try:
         _write_pages(new, site, fqn, found, shown, made, newest_version)
     except Exception as error:
@@ -634,9 +633,7 @@ def _write_pages(
         "problems": "problems" in newest.document,
     }
     words = {"listed": listed, "index": search.index(fqn, newest.document, newest.listed)}
-    file = folder / _WORDS
-    file.unlink(missing_ok=True)
-    file.write_text(json.dumps(words, separators=(",", ":")))
+    (folder / _WORDS).write_text(json.dumps(words, separators=(",", ":")))
 
 
 def _inherited(new: pathlib.Path, document: Document, shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -693,10 +690,7 @@ def _link(old: pathlib.Path, new: pathlib.Path) -> None:
         return
     new.parent.mkdir(parents=True, exist_ok=True)
     new.unlink(missing_ok=True)
-    try:
-        os.link(old, new)
-    except OSError:
-        shutil.copy2(old, new)
+    fs.link_or_copy(old, new)
 
 
 @contextlib.contextmanager

@@ -44,57 +44,42 @@ def check_installed() -> None:
         )
 
 
-class Failed(Exception):
-    """No schemas could be made, for a reason that the next rendering may not have."""
-
-
 def make(
     fqn: str, releases: Mapping[str, tuple[Sequence[pathlib.Path], Sequence[str]]]
-) -> dict[str, dict[str, dict[str, str]]]:
+) -> tuple[dict[str, dict[str, dict[str, str]]], bool]:
     """Return the JSON schemas of the classes of a package.
 
-    If one of its releases reaches a limit, the following ones are not tried, so that a package
-    cannot stop a rendering for long.
+    If a child process for one of its releases reaches a limit or fails, the following releases are
+    not tried, so that a package cannot stop a rendering for long.
 
     :param releases: version -> the paths of the release and of the releases that fit together with
         it, and the names of its classes.
-    :returns: version -> class -> ``{"schema": SCHEMA}``, where SCHEMA is JSON as text, or
-        ``{"problem": TEXT}``.
-    :raises Failed: if the host lacks memory, for example.
+    :returns: version -> class -> ``{"schema": SCHEMA}``, where SCHEMA is JSON as a string, or
+        ``{"problem": TEXT}``; and whether another attempt would return the same. It might not if
+        the host lacked memory, for example.
     """
-    found, limit = {}, ""
+    found, problem, is_final = {}, "", True
     for version, (places, classes) in releases.items():
         answer: Any = None
-        if not limit:
+        if not problem:
             try:
-                answer = _ask(fqn, version, places)
+                answer = _request(fqn, version, places)
             except sandbox.LimitReached as error:
-                limit = f"The schemas of {version} were made in a child process, which {error}."
+                problem = f"The schemas of {version} were made in a child process, which {error}."
+            except (sandbox.ChildFailed, OSError) as error:
+                problem, is_final = str(error), False
         found[version] = {
-            name: {"problem": limit} if limit else _checked(answer, name) for name in classes
+            name: {"problem": problem} if problem else _checked(answer, name) for name in classes
         }
-    return found
+    return found, is_final
 
 
-def failed(
-    releases: Mapping[str, tuple[Sequence[pathlib.Path], Sequence[str]]], problem: str
-) -> dict[str, dict[str, dict[str, str]]]:
-    """Return an answer of ``make`` that has the same problem for each class."""
-    return {
-        version: {name: {"problem": problem} for name in classes}
-        for version, (_, classes) in releases.items()
-    }
-
-
-def _ask(fqn: str, version: str, places: Iterable[pathlib.Path]) -> Any:
-    try:
-        with tempfile.TemporaryFile() as file:
-            file.write(json.dumps([os.fspath(place.absolute()) for place in places]).encode())
-            file.seek(0)
-            parameters = {"fqn": fqn, "version": version}
-            return sandbox.run(_FUNCTION, file, parameters, _LIMITS).content
-    except (sandbox.ChildFailed, OSError) as error:
-        raise Failed(str(error)) from error
+def _request(fqn: str, version: str, places: Iterable[pathlib.Path]) -> Any:
+    with tempfile.TemporaryFile() as file:
+        file.write(json.dumps([os.fspath(place.absolute()) for place in places]).encode())
+        file.seek(0)
+        parameters = {"fqn": fqn, "version": version}
+        return sandbox.run(_FUNCTION, file, parameters, _LIMITS).content
 
 
 def _checked(answer: Any, name: str) -> dict[str, str]:

@@ -125,13 +125,18 @@ def test_a_class_that_computes_for_ever_is_stopped_once(
         _package(tmp_path, "org.example.endless", endless, f"1.0.{number}")
     _package(tmp_path, "org.example.a", "$.int()")
     monkeypatch.setattr(schemas, "_LIMITS", ChildSettings(seconds=3, memory=1024**3))
-    asked = []
-    ask = schemas._ask
-    monkeypatch.setattr(schemas, "_ask", lambda *args: (asked.append(args[:2]), ask(*args))[1])
+    requested = []
+    request = schemas._request
+
+    def record(fqn: str, version: str, places: Any) -> Any:
+        requested.append((fqn, version))
+        return request(fqn, version, places)
+
+    monkeypatch.setattr(schemas, "_request", record)
     site = tmp_path / "site"
     _render(site, core_library, tmp_path)
     # The older versions are not tried.
-    assert [version for fqn, version in asked if fqn == "org.example.endless"] == ["1.0.2"]
+    assert [version for fqn, version in requested if fqn == "org.example.endless"] == ["1.0.2"]
     for version in ("1.0.0", "1.0.2"):
         page = _class_page(site, "org.example.endless", "org.example.endless.C", version)
         assert "The schemas of 1.0.2 were made in a child process, which took more than 3" in page
