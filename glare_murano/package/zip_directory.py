@@ -128,7 +128,7 @@ def _read_end(stream: IO[bytes], size: int) -> tuple[_End, int]:
 
     :param size: the size of the file in bytes.
     :returns: what the records say about the directory, and the offset of the first end record.
-    :raises InvalidArchive: if there is no end record, or the end records are not valid.
+    :raises InvalidArchive: if the end record is missing, or the end records are not valid.
     """
     place, record = _find_end(stream, size)
     if len(record) < _END.size:
