@@ -4,6 +4,7 @@
 
 import contextlib
 import pathlib
+import resource
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,9 +63,12 @@ def test_a_package_whose_pages_were_too_large_has_a_reason(
     assert "at most 5000 are shown" in problem
 
 
-@pytest.mark.parametrize(("members", "bases"), [(3, 64), (20_000, 2)])
+@pytest.mark.parametrize(
+    ("limit", "number", "is_shown"),
+    [("_MAX_INHERITED", 3, False), ("_MAX_BASES", 2, True), ("_MAX_ALL_BASES", 2, False)],
+)
 def test_of_many_inherited_members_some_are_shown(
-    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, members: int, bases: int
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int, is_shown: bool
 ) -> None:
     classes = {f"org.odd.C{n}": f"C{n}.yaml" for n in range(4)}
     files = {
@@ -80,13 +84,12 @@ def test_of_many_inherited_members_some_are_shown(
     _, site = _render(folder)
     assert "do not show all inherited members" not in (site / page).read_text()
     assert ">own3<" in (site / page).read_text()
-    monkeypatch.setattr(rendering, "_MAX_INHERITED", members)
-    monkeypatch.setattr(rendering, "_MAX_BASES", bases)
+    monkeypatch.setattr(rendering, limit, number)
     monkeypatch.setattr(rendering, "_code", lambda: "other")
     _render(folder)
     last = (site / paths.class_page("org.odd", "1.0.0", "org.odd.C1")).read_text()
     assert "do not show all inherited members" in last
-    assert (">own3<" in last) == (members > 3)
+    assert (">own3<" in last) == is_shown
 
 
 def test_a_name_of_many_words_is_found_by_some(folder: pathlib.Path) -> None:
@@ -109,6 +112,12 @@ def test_a_search_has_a_largest_number_of_results(
     document = {"classes": [{"name": "a.B", "properties": [{"name": f"p{n}"} for n in range(50)]}]}
     found = search.index("org.odd", document, {})
     assert sum(map(len, found.values())) == 10
+
+
+def test_a_worker_has_a_limit_of_memory() -> None:
+    with rendering._workers(rendering._FEW + 1) as workers:
+        limit, _ = workers.submit(resource.getrlimit, resource.RLIMIT_AS).result()
+    assert 0 < limit <= rendering._MAX_MEMORY
 
 
 def test_of_many_subclasses_some_are_listed(
