@@ -2,7 +2,6 @@
 
 """The real Glance, in a process of its own, and clients of it."""
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,8 +13,6 @@ from loader.catalogs.glance import GlanceCatalog
 from tests import packages
 from tests.functional.glance import service
 from tests.functional.glance.image_client import ImageClient
-
-_counter = itertools.count()
 
 Catalogs = Callable[..., GlanceCatalog]
 # A connection to Glance's database, and the statements that it has executed.
@@ -30,27 +27,21 @@ def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]
 
 
 @pytest.fixture
-def glance_project() -> str:
-    """A project of the test's own."""
-    return f"project{next(_counter)}"
-
-
-@pytest.fixture
 def images_of(glance: service.Glance) -> Callable[..., ImageClient]:
     """Clients by project, and by roles, with those that Keystone implies."""
     return lambda project, roles="member,reader": ImageClient(glance.url, f"user:{project}:{roles}")
 
 
 @pytest.fixture
-def images(images_of: Callable[..., ImageClient], glance_project: str) -> ImageClient:
+def images(images_of: Callable[..., ImageClient], project: str) -> ImageClient:
     """A client of a member of the test's project."""
-    return images_of(glance_project)
+    return images_of(project)
 
 
 @pytest.fixture
-def image_manager(images_of: Callable[..., ImageClient], glance_project: str) -> ImageClient:
+def image_manager(images_of: Callable[..., ImageClient], project: str) -> ImageClient:
     """A client of a manager of the test's project, who may change its public packages."""
-    return images_of(glance_project, "manager,member,reader")
+    return images_of(project, "manager,member,reader")
 
 
 @pytest.fixture
@@ -87,9 +78,9 @@ def core_library(glance: service.Glance) -> str:
 
 
 @pytest.fixture
-def package_name(glance_project: str) -> str:
+def package_name(project: str) -> str:
     """The name of a package that no other test uses."""
-    return f"org.test.{glance_project}"
+    return f"org.test.{project}"
 
 
 @pytest.fixture

@@ -77,11 +77,11 @@ def test_a_costly_package_ends_as_it_should(
 
 
 def test_a_costly_package_ends_at_the_limits_of_the_operator(
-    tmp_path: pathlib.Path, glance_project: str
+    tmp_path: pathlib.Path, project: str
 ) -> None:
     options = {name: value for case in _LIMITED for name, value in case.options.items()}
     with _running(tmp_path, options) as glance:
-        owner = ImageClient(glance.url, f"user:{glance_project}:member,reader")
+        owner = ImageClient(glance.url, f"user:{project}:member,reader")
         for case in _LIMITED:
             _check(glance, owner, case)
         assert owner.publish_draft(cases.NAME, cases.VERSION, cases.good())["status"] == "active"
@@ -98,11 +98,9 @@ def test_a_killed_reader_is_replaced(glance: service.Glance, images: ImageClient
     assert found["status"] == "active", found.get(form.REFUSAL)
 
 
-def test_no_reader_is_left_after_a_process_was_killed(
-    tmp_path: pathlib.Path, glance_project: str
-) -> None:
+def test_no_reader_is_left_after_a_process_was_killed(tmp_path: pathlib.Path, project: str) -> None:
     with service.running(tmp_path) as glance:
-        owner = ImageClient(glance.url, f"user:{glance_project}:member,reader")
+        owner = ImageClient(glance.url, f"user:{project}:member,reader")
         owner.publish_draft(cases.NAME, cases.VERSION, cases.good())
         (process,) = glance.processes
         found = processes.descendants(process.pid)
@@ -156,10 +154,8 @@ def _reading(glance: service.Glance) -> Iterator[Callable[[], None]]:
     assert read["status"] == "active", read.get(form.REFUSAL)
 
 
-def test_who_gets_no_turn_may_stage_the_package_again(
-    busy: service.Glance, glance_project: str
-) -> None:
-    owner = ImageClient(busy.url, f"user:{glance_project}:member,reader")
+def test_who_gets_no_turn_may_stage_the_package_again(busy: service.Glance, project: str) -> None:
+    owner = ImageClient(busy.url, f"user:{project}:member,reader")
     with _reading(busy):
         refused = owner.publish_draft(cases.NAME, cases.VERSION, cases.good())
         assert refused["status"] == "queued"
@@ -176,12 +172,12 @@ def test_who_gets_no_turn_may_stage_the_package_again(
 
 def test_the_command_sends_a_package_again_while_the_service_is_busy(
     busy: service.Glance,
-    glance_project: str,
+    project: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    client = ImageClient(busy.url, f"user:{glance_project}:member,reader")
-    repository = GlanceRepository(client.session(), endpoint=busy.url, project_id=glance_project)
+    client = ImageClient(busy.url, f"user:{project}:member,reader")
+    repository = GlanceRepository(client.session(), endpoint=busy.url, project_id=project)
     draft = repository.create(cases.NAME, parse_version(cases.VERSION))
     archive = cases.good()
 

@@ -17,29 +17,29 @@ from tests.functional.openstack_command import OpenStack
 
 
 @pytest.fixture
-def command(tmp_path: pathlib.Path, glance: Glance, glance_project: str) -> OpenStack:
+def command(tmp_path: pathlib.Path, glance: Glance, project: str) -> OpenStack:
     """The command ``openstack`` as a member of the test's project, in a cloud without Glare."""
-    made = OpenStack(tmp_path, glance.url, f"user:{glance_project}:member,reader")
-    made.add_glance("test", glance.url, f"user:{glance_project}:member,reader")
+    made = OpenStack(tmp_path, glance.url, f"user:{project}:member,reader")
+    made.add_glance("test", glance.url, f"user:{project}:member,reader")
     return made
 
 
 @pytest.fixture
-def fqn(glance: Glance, glance_project: str) -> str:
+def fqn(glance: Glance, project: str) -> str:
     """A package of two versions, which requires another one."""
-    name = f"org.{glance_project}.wiki"
+    name = f"org.{project}.wiki"
     needs = {"io.murano": "0", f"{name}.db": ">=1,<2"}
     archives = [
         packages.package(name, "1.0.0", Require=needs),
         packages.package(name, "1.1.0", Require=needs, Tags=["fast"]),
         packages.package(f"{name}.db", "1.2.0"),
     ]
-    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
-    stored.store(glance, [core, *(stored.package(each, glance_project) for each in archives)])
+    core = stored.package(packages.package("io.murano", "0.0.1"), project, "public")
+    stored.store(glance, [core, *(stored.package(each, project) for each in archives)])
     return name
 
 
-def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, glance_project: str) -> None:
+def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, project: str) -> None:
     listed = command.json("package", "list", f"{fqn}*")
     assert [(row["Name"], row["Version"]) for row in listed] == [
         (fqn, "1.1.0"),
@@ -52,7 +52,7 @@ def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, glance_proj
         ("1.0.0", "active"),
     ]
     shown = command.json("package", "show", f"{fqn}.db")
-    assert shown["id"] == form.image_id(glance_project, f"{fqn}.db", "1.2.0")
+    assert shown["id"] == form.image_id(project, f"{fqn}.db", "1.2.0")
     assert shown["required_by"] == [f"{fqn} 1.0.0", f"{fqn} 1.1.0"]
     command.fails("package", "show", "org.nothing", code=3)
 

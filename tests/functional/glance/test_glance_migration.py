@@ -101,10 +101,10 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
     migrate: Callable[[], migrating.Results],
     image_admin: ImageClient,
     upload: Upload,
-    glance_project: str,
+    project: str,
     package_name: str,
 ) -> None:
-    first, second = f"a{glance_project}", f"b{glance_project}"
+    first, second = f"a{project}", f"b{project}"
     shared, app = f"{package_name}.shared", f"{package_name}.app"
 
     # Public packages of two projects require each other.
@@ -158,12 +158,12 @@ def test_a_stopped_migration_goes_on(
     migrate: Callable[[], migrating.Results],
     image_admin: ImageClient,
     upload: Upload,
-    glance_project: str,
+    project: str,
     package_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    upload(package_name, glance_project)
-    upload(f"{package_name}.app", glance_project, **{package_name: "1"})
+    upload(package_name, project)
+    upload(f"{package_name}.app", project, **{package_name: "1"})
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -173,7 +173,7 @@ def test_a_stopped_migration_goes_on(
         patch.setattr(migration.publication, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             migrate()
-    assert _found(image_admin, package_name, glance_project).status == "drafted"
+    assert _found(image_admin, package_name, project).status == "drafted"
 
     assert set(migrate().values()) == {("migrated", "")}
-    assert _found(image_admin, package_name, glance_project).status == "active"
+    assert _found(image_admin, package_name, project).status == "active"

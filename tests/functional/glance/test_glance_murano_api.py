@@ -20,9 +20,9 @@ _PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 @pytest.mark.usefixtures("core_library")
 def test_packages_of_glance_are_read_and_changed(
-    glance: Glance, glance_project: str, tmp_path: pathlib.Path
+    glance: Glance, project: str, tmp_path: pathlib.Path
 ) -> None:
-    name = f"org.{glance_project}.db"
+    name = f"org.{project}.db"
     supplier = {"Name": "Inc.", "CompanyUrl": {"Text": "Us", "Link": "https://example.org"}}
     tags = ["web", "shop", "a"]
     manifest = packages.manifest(name, "1.10.0", Supplier=supplier, Tags=tags)
@@ -31,9 +31,9 @@ def test_packages_of_glance_are_read_and_changed(
         "logo.png": _PNG,
     }
     archives = [packages.package(name, "1.9.0"), packages.zipped(with_files)]
-    stored.store(glance, [stored.package(each, glance_project) for each in archives])
+    stored.store(glance, [stored.package(each, project) for each in archives])
     with murano_api.running(tmp_path, "--glance", glance.url) as url:
-        token = f"user:{glance_project}:member,reader"
+        token = f"user:{project}:member,reader"
         murano = MuranoClient(url, token=token, timeout=60)
 
         (found,) = murano.packages.filter(owned=True, limit=1)
@@ -74,16 +74,16 @@ def test_packages_of_glance_are_read_and_changed(
 
 @pytest.mark.usefixtures("core_library")
 def test_packages_of_several_projects_are_listed_in_pages(
-    glance: Glance, glance_project: str, tmp_path: pathlib.Path
+    glance: Glance, project: str, tmp_path: pathlib.Path
 ) -> None:
-    names = [f"org.{glance_project}.{each}" for each in "abc"]
+    names = [f"org.{project}.{each}" for each in "abc"]
     later = {"created_at": stored.NOW + datetime.timedelta(days=1)}
-    own = [stored.package(packages.package(name), glance_project) for name in names]
+    own = [stored.package(packages.package(name), project) for name in names]
     public = stored.package(packages.package(names[1]), "another", "public", changed=later)
-    newer = stored.package(packages.package(names[1], "2.0.0"), glance_project)
+    newer = stored.package(packages.package(names[1], "2.0.0"), project)
     stored.store(glance, [*own, public])
     with murano_api.running(tmp_path, "--glance", glance.url) as url:
-        murano = MuranoClient(url, token=f"user:{glance_project}:member,reader", timeout=60)
+        murano = MuranoClient(url, token=f"user:{project}:member,reader", timeout=60)
 
         pages = (
             package.id

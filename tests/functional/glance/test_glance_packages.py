@@ -29,15 +29,15 @@ pytestmark = pytest.mark.usefixtures("core_library")
 
 
 @pytest.fixture
-def repository(glance: Glance, glance_project: str) -> GlanceRepository:
-    auth = token_endpoint.Token(glance.url, f"user:{glance_project}:member,reader")
+def repository(glance: Glance, project: str) -> GlanceRepository:
+    auth = token_endpoint.Token(glance.url, f"user:{project}:member,reader")
     session = ksa_session.Session(auth=auth)
-    return GlanceRepository(session, project_id=glance_project, endpoint=glance.url)
+    return GlanceRepository(session, project_id=project, endpoint=glance.url)
 
 
 @pytest.fixture
-def fqn(glance_project: str) -> str:
-    return f"org.{glance_project}.db"
+def fqn(project: str) -> str:
+    return f"org.{project}.db"
 
 
 def _listed(repository: GlanceRepository, **conditions: Any) -> list[str]:
@@ -48,7 +48,7 @@ def _listed(repository: GlanceRepository, **conditions: Any) -> list[str]:
 
 
 def test_a_draft_is_uploaded_and_does_not_count_yet(
-    repository: GlanceRepository, images: ImageClient, glance_project: str, fqn: str
+    repository: GlanceRepository, images: ImageClient, project: str, fqn: str
 ) -> None:
     archive = packages.package(fqn, "1.0.0")
 
@@ -57,9 +57,9 @@ def test_a_draft_is_uploaded_and_does_not_count_yet(
     assert repository.create(fqn, V1) == draft
     done = repository.upload(draft, io.BytesIO(archive), len(archive))
 
-    assert done.id == form.image_id(glance_project, fqn, V1)
+    assert done.id == form.image_id(project, fqn, V1)
     assert images.show(done.id)["os_hidden"] is True
-    assert (done.status, done.visibility, done.owner) == ("drafted", "private", glance_project)
+    assert (done.status, done.visibility, done.owner) == ("drafted", "private", project)
     assert done.size == len(archive)
     assert done.fields["class_definitions"] == [f"{fqn}.Thing"]
     assert b"".join(repository.download(done)) == archive
@@ -71,7 +71,7 @@ def test_a_draft_is_uploaded_and_does_not_count_yet(
 
 
 def test_the_archive_is_downloaded_once_for_all_files(
-    glance: Glance, glance_project: str, fqn: str
+    glance: Glance, project: str, fqn: str
 ) -> None:
     logo = b"\x89PNG\r\n\x1a\n" + bytes(16)
     content = packages.content(fqn) | {
@@ -79,19 +79,19 @@ def test_the_archive_is_downloaded_once_for_all_files(
         "logo.png": logo,
         "Resources/image.bin": random.Random(1).randbytes(2**20),
     }
-    package = stored.package(packages.zipped(content), glance_project)
+    package = stored.package(packages.zipped(content), project)
     stored.store(glance, [package])
     counted = []
 
     def request(name: str) -> bytes:
         # murano-api makes a repository for each request.
         session = ksa_session.Session(auth=token_endpoint.Token(glance.url, token))
-        of_request = GlanceRepository(session, project_id=glance_project, endpoint=glance.url)
+        of_request = GlanceRepository(session, project_id=project, endpoint=glance.url)
         data = b"".join(of_request.file(of_request.get(package.id), name))
         counted.append(of_request._client._counters)
         return data
 
-    token = f"user:{glance_project}:member,reader"
+    token = f"user:{project}:member,reader"
     assert [request("logo"), request("logo"), request("ui_definition")] == [
         logo,
         logo,
@@ -109,7 +109,7 @@ def test_the_archive_is_downloaded_once_for_all_files(
 
 
 def test_many_subclasses_are_searched_once(
-    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+    glance: Glance, repository: GlanceRepository, project: str, fqn: str
 ) -> None:
     names = [f"{fqn}.Class{number}" for number in range(150)]
     classes = {name: f"{name}.yaml" for name in (f"{fqn}.Base", *names)}
@@ -118,7 +118,7 @@ def test_many_subclasses_are_searched_once(
     content |= {
         f"Classes/{name}.yaml": f"Name: {name}\nExtends: {fqn}.Base\n".encode() for name in names
     }
-    stored.store(glance, [stored.package(packages.zipped(content), glance_project)])
+    stored.store(glance, [stored.package(packages.zipped(content), project)])
 
     (found,) = repository.packages(Selection(subclass_of=f"{fqn}.Base"))
     assert found.key == PackageVersion(fqn, V1)
@@ -159,9 +159,9 @@ def test_other_files_of_a_version_are_refused(repository: GlanceRepository, fqn:
 
 
 def test_a_deleted_release_cannot_be_created_again(
-    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+    glance: Glance, repository: GlanceRepository, project: str, fqn: str
 ) -> None:
-    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), glance_project)])
+    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), project)])
     (release,) = repository.find(PackageReference(fqn))
     repository.delete(release)
 
@@ -184,13 +184,13 @@ def test_a_deleted_draft_can_be_created_and_uploaded_again(
 def test_deleted_versions_are_found_in_several_requests(
     glance: Glance,
     repository: GlanceRepository,
-    glance_project: str,
+    project: str,
     fqn: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     versions = [PackageVersion(fqn, Version(f"1.{number}.0")) for number in range(5)]
     archives = [packages.package(fqn, str(package.version)) for package in versions[:3]]
-    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
+    stored.store(glance, [stored.package(archive, project) for archive in archives])
     for package in list(repository.named([fqn])):
         repository.delete(package)
 
@@ -200,10 +200,10 @@ def test_deleted_versions_are_found_in_several_requests(
 
 
 def test_what_the_owner_may_change_is_changed(
-    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+    glance: Glance, repository: GlanceRepository, project: str, fqn: str
 ) -> None:
     archive = packages.package(fqn, "1.0.0", Tags=["fast"], Description="A database.")
-    stored.store(glance, [stored.package(archive, glance_project)])
+    stored.store(glance, [stored.package(archive, project)])
     (package,) = repository.find(PackageReference(fqn))
     assert (package.status, package.fields["tags"]) == ("active", ["fast"])
 
@@ -218,15 +218,15 @@ def test_what_the_owner_may_change_is_changed(
 
 
 def test_packages_are_found_by_their_fields(
-    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+    glance: Glance, repository: GlanceRepository, project: str, fqn: str
 ) -> None:
     yanked = {form.YANKED: "loses data"}
     stored.store(
         glance,
         [
-            stored.package(packages.package(fqn, "1.2.0"), glance_project),
-            stored.package(packages.package(fqn, "1.10.0", Tags=["fast"]), glance_project),
-            stored.package(packages.package(fqn, "2.0.0"), glance_project, properties=yanked),
+            stored.package(packages.package(fqn, "1.2.0"), project),
+            stored.package(packages.package(fqn, "1.10.0", Tags=["fast"]), project),
+            stored.package(packages.package(fqn, "2.0.0"), project, properties=yanked),
         ],
     )
     pattern = f"{fqn}*"
@@ -255,9 +255,9 @@ def test_a_package_of_another_project_is_not_found(
 
 
 def test_a_package_is_deactivated_and_reactivated(
-    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+    glance: Glance, repository: GlanceRepository, project: str, fqn: str
 ) -> None:
-    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), glance_project)])
+    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), project)])
     (package,) = repository.find(PackageReference(fqn))
 
     assert repository.change(package, status="deactivated").status == "deactivated"

@@ -17,22 +17,20 @@ from tests.functional.openstack_command import OpenStack
 
 
 @pytest.fixture
-def command(
-    tmp_path: pathlib.Path, glance: Glance, glance_project: str, glare_url: str, project: str
-) -> OpenStack:
+def command(tmp_path: pathlib.Path, glance: Glance, project: str, glare_url: str) -> OpenStack:
     """The command with two clouds: one has Glance, and one Glare."""
-    token = f"user:{glance_project}:member,reader"
+    token = f"user:{project}:member,reader"
     made = OpenStack(tmp_path, glance.url, token)
     made.add_glance("test", glance.url, token)
     made.add_cloud("glare", glare_url, f"user:{project}:member")
     core = packages.package("io.murano", "0.0.1")
-    stored.store(glance, [stored.package(core, glance_project, "public")])
+    stored.store(glance, [stored.package(core, project, "public")])
     return made
 
 
 @pytest.fixture
-def fqn(glance_project: str) -> str:
-    return f"org.{glance_project}.wiki"
+def fqn(project: str) -> str:
+    return f"org.{project}.wiki"
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def test_packages_that_require_each_other_are_published_and_loaded(
     folder: pathlib.Path,
     fqn: str,
     catalog_of: Catalogs,
-    glance_project: str,
+    project: str,
     tmp_path: pathlib.Path,
 ) -> None:
     done = command.ok("package", "publish", folder, "-f", "json")
@@ -58,7 +56,7 @@ def test_packages_that_require_each_other_are_published_and_loaded(
 
     again = command.json("package", "publish", folder)
     assert {row["Result"] for row in again} == {"skipped, was published before"}
-    catalog = catalog_of(glance_project)
+    catalog = catalog_of(project)
     with PackageLoader(catalog, Cache(tmp_path / "cache")) as loaded:
         assert {p.full_name for p in loaded.load_all(fqn)} == {fqn, f"{fqn}.db", "io.murano"}
     # One for the closure, and one for all archives.
@@ -89,10 +87,10 @@ def test_a_refused_publication_publishes_nothing(
 
 
 def test_a_yanked_version_is_chosen_no_more(
-    command: OpenStack, glance: Glance, glance_project: str, fqn: str
+    command: OpenStack, glance: Glance, project: str, fqn: str
 ) -> None:
     archives = [packages.package(fqn, version) for version in ("1.0.0", "1.1.0")]
-    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
+    stored.store(glance, [stored.package(archive, project) for archive in archives])
 
     command.ok("package", "yank", f"{fqn}@1.1.0", "--reason", "loses data")
     assert command.json("package", "list", fqn)[0]["Version"] == "1.0.0"
@@ -107,10 +105,9 @@ def test_a_yanked_version_is_chosen_no_more(
 def test_packages_are_copied_between_glance_and_glare(
     command: OpenStack,
     glance: Glance,
-    glance_project: str,
+    project: str,
     glare: Client,
     fqn: str,
-    project: str,
 ) -> None:
     archive = packages.package(fqn, "1.0.0", Tags=["fast"])
     published = glare.publish(fqn, "1.0.0", archive)
@@ -128,7 +125,7 @@ def test_packages_are_copied_between_glance_and_glare(
     assert shown["tags"] == ["fast"]
 
     db = packages.package(f"{fqn}.db", "1.0.0")
-    stored.store(glance, [stored.package(db, glance_project)])
+    stored.store(glance, [stored.package(db, project)])
     command.ok("package", "set", f"{fqn}.db", "--category", "Web")
     assert copy("test", f"{fqn}.db", "--to-cloud", "glare") == ["copied"]
     assert glare.names(owner=project, categories="Web") == [(f"{fqn}.db", "1.0.0")]
@@ -159,10 +156,10 @@ def test_a_draft_with_the_same_files_is_published(
 
 
 def test_a_shared_package_satisfies_requirements_once_it_is_accepted(
-    command: OpenStack, glance: Glance, glance_project: str, fqn: str, tmp_path: pathlib.Path
+    command: OpenStack, glance: Glance, project: str, fqn: str, tmp_path: pathlib.Path
 ) -> None:
     archive = packages.package(f"{fqn}.db", "1.0.0")
-    accepted = {glance_project: "accepted"}
+    accepted = {project: "accepted"}
     stored.store(glance, [stored.package(archive, "another", "shared", members=accepted)])
     files = packages.content(fqn, "1.0.0", Require={f"{fqn}.db": "1"})
 

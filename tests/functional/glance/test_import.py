@@ -122,7 +122,7 @@ def test_a_refused_import_names_the_reason_and_can_be_tried_again(images: ImageC
 
 
 def test_the_check_of_forms_is_the_operators_choice(
-    tmp_path: pathlib.Path, glance: service.Glance, images: ImageClient, glance_project: str
+    tmp_path: pathlib.Path, glance: service.Glance, images: ImageClient, project: str
 ) -> None:
     """By default, only a dashboard refuses the form."""
 
@@ -135,7 +135,7 @@ def test_the_check_of_forms_is_the_operators_choice(
     problem = "UI/ui.yaml, line 5: Forms is 'x'; expected a list [form-section]"
     ignored = "UI/ui.yaml, line 6: the section 'Template' is unknown [form-section]"
     with service.running(tmp_path, change=enforce) as strict:
-        client = ImageClient(strict.url, f"user:{glance_project}:member,reader")
+        client = ImageClient(strict.url, f"user:{project}:member,reader")
         refused = client.publish_draft(NAME, "1.0.0", archive)
 
     assert refused["status"] == "queued"

@@ -199,11 +199,11 @@ def test_more_packages_take_no_more_statements_in_glare(
 
 @pytest.mark.parametrize("query", [*QUERIES, *OTHER_ORDERS])
 def test_more_packages_take_no_more_statements_in_glance(
-    glance: Glance, statements: Statements, glance_project: str, query: str
+    glance: Glance, statements: Statements, project: str, query: str
 ) -> None:
     connection, executed = statements
-    name = f"org.{glance_project}"
-    viewer, budget = Viewer(glance_project, is_admin=False), Budget(60, "")
+    name = f"org.{project}"
+    viewer, budget = Viewer(project, is_admin=False), Budget(60, "")
     database = GlanceDatabase(connection, viewer, budget)
     values = dict(each.split("=") for each in query.split("&") if each)
     order = Order.of(values.get("sort", "name,version:desc"))
@@ -214,9 +214,7 @@ def test_more_packages_take_no_more_statements_in_glance(
     )
 
     def find(letters: str) -> list[str]:
-        rows = [
-            stored.package(packages.package(f"{name}.{each}"), glance_project) for each in letters
-        ]
+        rows = [stored.package(packages.package(f"{name}.{each}"), project) for each in letters]
         stored.store(glance, rows)
         executed.clear()
         search = listed_packages.Search(selection, order, 2, None)

@@ -30,9 +30,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
 
 
 def test_the_answer_is_that_of_the_filter(
-    glance: service.Glance, plain: service.Glance, catalog_of: Catalogs, glance_project: str
+    glance: service.Glance, plain: service.Glance, catalog_of: Catalogs, project: str
 ) -> None:
-    names = [f"org.{glance_project}.p{number}" for number in range(3)]
+    names = [f"org.{project}.p{number}" for number in range(3)]
     archives = [
         *(
             packages.package(name, version, Require={"io.murano": "*", **required})
@@ -40,13 +40,13 @@ def test_the_answer_is_that_of_the_filter(
             for name, required in zip(names, [{names[1]: ">=1"}, {names[2]: "1"}, {}], strict=True)
         ),
     ]
-    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
+    core = stored.package(packages.package("io.murano", "0.0.1"), project, "public")
     query = Query(((names[0], VersionSpec.of("1")),), ((f"{names[2]}.Thing", VersionSpec.of("*")),))
     found = []
     for each in (glance, plain):
-        of_project = [stored.package(archive, glance_project) for archive in archives]
+        of_project = [stored.package(archive, project) for archive in archives]
         stored.store(each, [core, *of_project])
-        catalog = catalog_of(glance_project, url=each.url)
+        catalog = catalog_of(project, url=each.url)
         found.append((resolution.resolve([catalog], query), catalog.counters.requests))
 
     (expected, one), (resolved, several) = found
@@ -58,12 +58,12 @@ def test_the_answer_is_that_of_the_filter(
 
 
 def test_packages_are_loaded(
-    plain: service.Glance, catalog_of: Catalogs, glance_project: str, tmp_path: pathlib.Path
+    plain: service.Glance, catalog_of: Catalogs, project: str, tmp_path: pathlib.Path
 ) -> None:
-    fqn = f"org.{glance_project}.loaded"
-    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
-    stored.store(plain, [core, stored.package(packages.package(fqn), glance_project)])
-    catalog = catalog_of(glance_project, url=plain.url)
+    fqn = f"org.{project}.loaded"
+    core = stored.package(packages.package("io.murano", "0.0.1"), project, "public")
+    stored.store(plain, [core, stored.package(packages.package(fqn), project)])
+    catalog = catalog_of(project, url=plain.url)
 
     with PackageLoader(catalog, Cache(tmp_path / "cache")) as loaded:
         assert {package.full_name for package in loaded.load_all(fqn)} == {fqn, "io.murano"}

@@ -255,14 +255,14 @@ def test_requirements_that_cannot_be_read_are_not_published(
 def test_the_packages_of_classes_are_looked_up_and_no_others(
     glance: Glance,
     statements: Statements,
-    glance_project: str,
+    project: str,
     count: int,
 ) -> None:
     connection, executed = statements
-    fqns = [f"org.{glance_project}.n{number}" for number in range(40)]
-    rows = [stored.package(packages.package(fqn), glance_project) for fqn in fqns]
+    fqns = [f"org.{project}.n{number}" for number in range(40)]
+    rows = [stored.package(packages.package(fqn), project) for fqn in fqns]
     stored.store(glance, rows)
-    database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False), BUDGET)
+    database = GlanceDatabase(connection, Viewer(project, is_admin=False), BUDGET)
     wanted = {f"{fqns[0]}.Thing", *(f"org.none.n{number}.Thing" for number in range(1, count))}
 
     assert list(database.find_defining(wanted)) == [(f"{fqns[0]}.Thing", rows[0].id)]
@@ -274,13 +274,13 @@ def test_the_packages_of_classes_are_looked_up_and_no_others(
 
 
 def test_the_statements_grow_with_the_depth_alone(
-    glance: Glance, statements: Statements, glance_project: str
+    glance: Glance, statements: Statements, project: str
 ) -> None:
     connection, executed = statements
     counter = itertools.count()
 
     def count(width: int, depth: int, versions: int, **kept: Any) -> int:
-        prefix = f"org.{glance_project}.x{next(counter)}"
+        prefix = f"org.{project}.x{next(counter)}"
         rows = []
         for column, level, minor in itertools.product(range(width), range(depth), range(versions)):
             required = {f"{prefix}.c{column}.l{level + 1}": "1"} if level + 1 < depth else {}
@@ -289,9 +289,9 @@ def test_the_statements_grow_with_the_depth_alone(
                 f"1.{minor}.0",
                 Require={"io.murano": "*", **required},
             )
-            rows.append(stored.package(data, **{"owner": glance_project, **kept}))
+            rows.append(stored.package(data, **{"owner": project, **kept}))
         stored.store(glance, rows)
-        database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False), BUDGET)
+        database = GlanceDatabase(connection, Viewer(project, is_admin=False), BUDGET)
         source = CatalogSource(database, Query())
         roots = [(f"{prefix}.c{column}.l0", VersionSpec.of("1")) for column in range(width)]
         executed.clear()
@@ -315,6 +315,6 @@ def test_the_statements_grow_with_the_depth_alone(
     deeper = [count(width=1, depth=depth, versions=1) for depth in (3, 4)]
     # Versions and metadata.
     assert deeper == [few + 2, few + 4]
-    shared = {"owner": "another", "visibility": "shared", "members": {glance_project: "accepted"}}
+    shared = {"owner": "another", "visibility": "shared", "members": {project: "accepted"}}
     # Members as well, on each level but for io.murano's.
     assert count(width=3, depth=2, versions=2, **shared) == few + 2

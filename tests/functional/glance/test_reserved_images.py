@@ -155,13 +155,13 @@ def test_an_earlier_package_is_neither_published_nor_chosen(
 
 
 def test_a_core_library_that_is_only_shared_is_not_chosen(
-    glance: service.Glance, core_library: str, catalog_of: Catalogs, glance_project: str
+    glance: service.Glance, core_library: str, catalog_of: Catalogs, project: str
 ) -> None:
-    accepted = {glance_project: "accepted"}
+    accepted = {project: "accepted"}
     stored.store(
         glance,
         [
-            stored.package(packages.package("io.murano", "0.97.0"), glance_project),
+            stored.package(packages.package("io.murano", "0.97.0"), project),
             stored.package(
                 packages.package("io.murano", "0.96.0"), "p1", "shared", members=accepted
             ),
@@ -170,26 +170,26 @@ def test_a_core_library_that_is_only_shared_is_not_chosen(
     )
     query = Query((("io.murano", VersionSpec.of("*")),))
 
-    for catalog in (catalog_of(glance_project), catalog_of(glance_project, community=True)):
+    for catalog in (catalog_of(project), catalog_of(project, community=True)):
         for resolve in (resolution.resolve, resolution.by_level):
             (choice,) = resolve([catalog], query).chosen
             assert choice.release.visibility == "public"
 
 
 def test_private_packages_behind_public_ones_are_left_out(
-    glance: service.Glance, core_library: str, catalog_of: Catalogs, glance_project: str
+    glance: service.Glance, core_library: str, catalog_of: Catalogs, project: str
 ) -> None:
-    name = f"org.{glance_project}.db"
-    accepted = {glance_project: "accepted"}
+    name = f"org.{project}.db"
+    accepted = {project: "accepted"}
     stored.store(
         glance,
         [
             stored.package(packages.package(name, "1.0.0"), "p2", "public"),
-            stored.package(packages.package(name, "1.0.0"), glance_project),
+            stored.package(packages.package(name, "1.0.0"), project),
             stored.package(packages.package(name, "3.0.0"), "p1", "shared", members=accepted),
         ],
     )
-    catalog = catalog_of(glance_project)
+    catalog = catalog_of(project)
 
     for private_overrides, expected in ((True, ("3.0.0", "p1")), (False, ("1.0.0", "p2"))):
         query = Query(((name, VersionSpec.of("*")),), private_overrides=private_overrides)
