@@ -3,10 +3,12 @@
 """Make the JSON schemas of a release's classes in a child process.
 
 The contracts of classes are code of the package. So the child process has limits, but no
-environment variables and no token. Its answer is checked before a page shows it. The child runs
+environment variables and no token. With Landlock, it can read the packages, but no other files of
+the user; see ``sandbox.walls``. Its answer is checked before a page shows it. The child runs
 ``loader.engine.class_schemas``, which needs the extra ``engine`` of this distribution.
 """
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -75,11 +77,13 @@ def make(
 
 
 def _request(fqn: str, version: str, places: Iterable[pathlib.Path]) -> Any:
+    paths = [os.fspath(place.absolute()) for place in places]
     with tempfile.TemporaryFile() as file:
-        file.write(json.dumps([os.fspath(place.absolute()) for place in places]).encode())
+        file.write(json.dumps(paths).encode())
         file.seek(0)
         parameters = {"fqn": fqn, "version": version}
-        return sandbox.run(_FUNCTION, file, parameters, _LIMITS).content
+        settings = dataclasses.replace(_LIMITS, readable=paths)
+        return sandbox.run(_FUNCTION, file, parameters, settings).content
 
 
 def _checked(answer: Any, name: str) -> dict[str, str]:

@@ -43,6 +43,8 @@ _MAX_REPORT = 4096
 # The largest number of lists and mappings in an answer. Reading more of them would delay other
 # requests.
 _MAX_BRACKETS = 100_000
+# Whether Landlock restricts what a child can reach, if the kernel has Landlock; see ``walls``.
+_HAS_WALLS = True
 # The number of bytes that are read from the end of a child's output.
 _SHOWN = 20_000
 
@@ -73,12 +75,15 @@ class ChildSettings:
     :param file_size: the largest file that the child can write, in bytes.
     :param python: the path of the Python interpreter; empty for the interpreter of this process.
         Under uWSGI, the path is necessary, since ``sys.executable`` is uWSGI itself.
+    :param readable: paths of files and directories that the child can read, besides its file and
+        Python's modules.
     """
 
     seconds: int = 20
     memory: int = 512 * 1024**2
     file_size: int = 512 * 1024**2
     python: str = ""
+    readable: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +208,8 @@ def run(
         "limits": limits,
         "seconds": seconds,
         "directory": tempfile.gettempdir(),
+        "readable": list(settings.readable),
+        "has_walls": _HAS_WALLS,
     }
     message = json.dumps(request).encode()
     if len(message) > MAX_REQUEST:

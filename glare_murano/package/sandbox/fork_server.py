@@ -40,7 +40,7 @@ from glare_murano.package.manifest import (
     PLUGIN_NAMESPACE,
     registered_formats,
 )
-from glare_murano.package.sandbox import limited_process, scratch
+from glare_murano.package.sandbox import limited_process, scratch, walls
 from glare_murano.package.sandbox.limited_process import MAX_REQUEST
 
 # The seconds before the next supervisor is forked, if a supervisor ends without a request.
@@ -58,6 +58,8 @@ def main() -> None:
     # With this setting, the kernel removes supervisors that have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     limited_process.hide_memory()
+    # The first call loads a library, which takes 0.1 s. Children get the loaded library.
+    walls.abi()
     function = pkgutil.resolve_name(sys.argv[1])
     for group in (PLUGIN_NAMESPACE, FUNCTION_NAMESPACE):
         # The entry points are read here, once for all children. Reading them takes longer than

@@ -3,7 +3,8 @@
 """Serve one request in a child process: set limits, call a function on a file, write the result.
 
 The file may be hostile. When the function is called, the child has only these descriptors: 0 is the
-file, which is read-only; 1 and 2 are the output; 3 is the answer.
+file, which is read-only; 1 and 2 are the output; 3 is the answer. Other files, ports and processes
+are restricted; see ``walls``.
 """
 
 import ctypes
@@ -16,6 +17,8 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from glare_murano.package.sandbox import walls
 
 # The largest request in bytes.
 MAX_REQUEST = 64 * 1024
@@ -75,6 +78,8 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
     _detach(descriptors[:3], directory)
     try:
         _limit(**request["limits"])
+        if request["has_walls"]:
+            walls.restrict(directory, request["readable"])
         _answer(function, request["parameters"])
     except MemoryError:
         # Nothing else works reliably after memory has run out.

@@ -42,6 +42,12 @@ def warm_process():
     return children._processes[sandboxed.NAME]._process
 
 
+@pytest.fixture
+def without_walls(monkeypatch):
+    """Children as on a kernel without Landlock."""
+    monkeypatch.setattr(children, "_HAS_WALLS", False)
+
+
 def is_gone(pid):
     """Whether a process has ended; its parent may not have reaped it."""
     try:
@@ -209,6 +215,7 @@ def test_what_a_child_prints_is_shown_with_an_indent():
     assert len(failure.value.output) < 21_000
 
 
+@pytest.mark.usefixtures("without_walls")
 def test_the_processes_of_a_child_end_with_it(tmp_path):
     number = tmp_path / "number"
     does = (
@@ -259,6 +266,7 @@ def test_a_directory_of_a_killed_supervisor_is_removed_a_day_later(temporary):
 _SURVIVE = "ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
 
 
+@pytest.mark.usefixtures("without_walls")
 @pytest.mark.parametrize("first", ["", _SURVIVE])
 def test_a_child_that_kills_its_supervisor_ends(tmp_path, temporary, first):
     started = tmp_path / "started"
@@ -278,6 +286,7 @@ def test_a_child_that_kills_its_supervisor_ends(tmp_path, temporary, first):
     assert act("result = 1").content == 1
 
 
+@pytest.mark.usefixtures("without_walls")
 def test_a_child_that_stops_its_supervisor_ends(tmp_path, temporary, monkeypatch):
     monkeypatch.setattr(children, "_GRACE", 1)
     started = tmp_path / "started"
@@ -364,6 +373,7 @@ def test_a_request_that_is_too_long_is_refused():
         act("#" * 70_000)
 
 
+@pytest.mark.usefixtures("without_walls")
 def test_the_caller_does_something_meanwhile_and_can_end_the_child(tmp_path, temporary):
     calls = []
     assert act("time.sleep(2.5); result = 1", lambda: calls.append(1)).content == 1
@@ -478,6 +488,7 @@ def test_a_thread_may_hold_the_lock_during_a_fork(temporary):
         assert sender.stdout.readline() == "7\n"
 
 
+@pytest.mark.usefixtures("without_walls")
 def test_signals_to_every_process_of_a_service_do_not_end_a_child():
     act("pass")
     with concurrent.futures.ThreadPoolExecutor() as executor:

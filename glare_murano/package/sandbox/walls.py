@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Restrict which files, ports and processes a child process can reach.
+
+Landlock, which is a part of the Linux kernel, enforces the restrictions, also for ``root``. What it
+can restrict depends on the kernel: files since Linux 5.13, connections by TCP since 6.7, and
+signals since 6.12. Without Landlock, this module restricts nothing.
+
+A restricted process can still use the files that were open before. Landlock does not restrict
+``chmod`` and similar calls for files of the process's user, and no kernel before ABI 10 of Landlock
+restricts UDP.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Iterable, Iterator
+
+import landlockpy
+from landlockpy import AccessFS, Scope
+
+_READ = AccessFS.READ_FILE | AccessFS.READ_DIR
+# What a child can do in its own directory. It cannot make devices or sockets there, and cannot
+# execute programs.
+_OWN = (
+    _READ
+    | AccessFS.WRITE_FILE
+    | AccessFS.TRUNCATE
+    | AccessFS.REFER
+    | AccessFS.MAKE_REG
+    | AccessFS.MAKE_DIR
+    | AccessFS.MAKE_SYM
+    | AccessFS.REMOVE_FILE
+    | AccessFS.REMOVE_DIR
+)
+# Besides Python's own directories, modules read these files when they are imported or called.
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/zero",
+    "/proc/self",
+)
+
+
+def abi() -> int:
+    """Return the version of Landlock's interface; 0 if this process cannot use Landlock.
+
+    Linux 5.13 has version 1, Linux 6.7 version 4, and Linux 6.12 version 6.
+    """
+    # The filter of system calls of a container may refuse the query.
+    with contextlib.suppress(OSError):
+        return landlockpy.abi_version()
+    return 0
+
+
+def restrict(directory: str, readable: Iterable[str]) -> None:
+    """Restrict this process, and the processes that it will start, for ever.
+
+    This process can read the files of Python, of its modules and of the given paths, and can write
+    into one directory. It can neither connect by TCP nor accept connections, and can send signals
+    to itself and its own processes only. Without Landlock, nothing is restricted.
+
+    :param directory: the directory into which this process can write.
+    :param readable: paths of further files and directories. Missing ones are left out.
+    :raises OSError: if the kernel has Landlock, but the restriction fails.
+    """
+    if not abi():
+        return
+    with landlockpy.Ruleset(scoped=Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET) as rules:
+        for path in {*_SYSTEM, *_of_python(), *readable}:
+            with contextlib.suppress(FileNotFoundError):
+                rules.allow_path(path, _READ if os.path.isdir(path) else AccessFS.READ_FILE)
+        rules.allow_path(os.devnull, AccessFS.READ_FILE | AccessFS.WRITE_FILE)
+        rules.allow_path(directory, _OWN)
+        rules.restrict()
+
+
+def _of_python() -> Iterator[str]:
+    """Yield the directories from which Python imports modules.
+
+    A directory that contains the user's home directory is left out, such as ``/``, which is the
+    working directory of many services.
+    """
+    home = pathlib.Path("~").expanduser()
+    for path in sys.path:
+        if not home.is_relative_to(path):
+            yield path
+    # The packages of an editable installation can be outside of these directories.
+    for name, module in [*sys.modules.items()]:
+        if "." not in name:
+            yield from getattr(module, "__path__", ())
