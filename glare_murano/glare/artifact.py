@@ -102,12 +102,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact, after cancelling its upload if the upload has expired.
+        """Return an artifact. If its upload has expired, cancel the upload first.
 
-        If this request itself has begun an upload, return the artifact as it was at that time.
+        If the request has already begun an upload, return the artifact as it was when the upload
+        began.
 
-        :raises glare.common.exception.Conflict: if the request starts an upload to the artifact
-            while another upload is running.
+        :raises glare.common.exception.Conflict: if the request is an upload, and another upload to
+            the artifact is running.
         """
         request_state.check_filtered(context)
         state = request_state.of(context)
@@ -130,9 +131,11 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Any:
         """List artifacts.
 
-        Glare calls this method or ``show`` for every request. When a request creates an artifact,
-        Glare calls this method without a limit, and needs only the number of artifacts. Then only
-        this number is returned, and no artifacts.
+        Glare calls this method or ``show`` for every request, so both methods check that the
+        request has passed the filters of this project.
+
+        When a request creates an artifact, Glare calls this method without a limit, and needs only
+        the number of artifacts. Then only this number is returned, and no artifacts.
 
         :raises glare.common.exception.BadRequest: if a page after the first is sorted by
             ``activated_at``, which drafts do not have.
@@ -239,12 +242,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Artifact | None:
         """Begin, save or roll back the upload of an archive.
 
-        Glare calls this method before it stores the data, with the status ``saving``, and a second
-        time after it has stored the data or has failed to do so. The second call saves the upload
-        if Glare has stored the data, and otherwise rolls back the upload.
+        Glare calls this method twice. The first call, with the status ``saving``, begins the
+        upload. Then Glare stores the archive. The second call saves the upload; if Glare could not
+        store the archive, the second call rolls back the upload.
 
         :param field_name: the name of the blob, which must be the archive.
-        :param values: the metadata of the archive.
+        :param values: the metadata of the archive; None if the artifact had no archive before, and
+            Glare could not store the new one.
         :returns: the artifact; None after a rollback.
         :raises glare.common.exception.Forbidden: for any other blob than the archive.
         """
@@ -306,7 +310,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Mark fields as unchanged, unless an earlier operation of the same patch has changed them.
 
         Glare calls this method after an operation that leaves a field unchanged, even if an earlier
-        operation has changed the field. Without this check, the earlier change would be lost.
+        operation has changed the field. Glare's own method would then lose the earlier change.
         """
         before = self._before_patch
         if fields and before:

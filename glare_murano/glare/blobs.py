@@ -100,9 +100,9 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
     :param now: the time at which expired uploads were cancelled. An upload whose lease ends later
         counts as running.
-    :returns: the orphans, and the number of further blobs without rows, which may belong to running
+    :returns: the orphans, and the number of other blobs without rows. These may belong to running
         uploads.
-    :raises StoreError: if a store cannot be listed, or may contain Glance's images, or if the
+    :raises StoreError: if a store cannot be listed, a store may contain Glance's images, or the
         database is empty.
     """
     stored = [blob for lister in _listers() for blob in lister()]
@@ -118,9 +118,10 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return a time before which no running upload began, of any artifact type.
+    """Return a time that is earlier than the beginning of every running upload.
 
-    A blob that is older than this time does not belong to a running upload.
+    Uploads to artifacts of all types count. A blob that is older than the returned time does not
+    belong to a running upload.
 
     :param now: as in ``find_orphans``.
     :returns: the time in UTC; the greatest possible time if no upload is running.

@@ -82,7 +82,7 @@ class _AutoTypedBlob(glare_fields.BlobField):  # type: ignore[misc]
 
 
 class BlobField(wrappers.BlobField):  # type: ignore[misc]
-    """A field for a blob, whose metadata is validated faster than in Glare's own field."""
+    """A field for a blob. It validates the blob's metadata faster than Glare's own field."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

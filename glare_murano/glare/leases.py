@@ -71,7 +71,7 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return the time at which an upload to an artifact expires if it makes no further progress.
+    """Return the time at which the upload to an artifact expires, if it makes no more progress.
 
     :returns: the time in UTC, which may be in the past; None if the artifact has no upload.
     """
@@ -83,7 +83,7 @@ def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | No
 def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
     """Return whether an upload to an artifact is running, and has not expired.
 
-    :param now: the present time in UTC.
+    :param now: a time in UTC. A lease that ends at this time, or earlier, has expired.
     """
     end = find_end(connection, artifact_id)
     return end is not None and end > now

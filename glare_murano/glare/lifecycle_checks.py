@@ -80,8 +80,10 @@ def check(
 def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
     """Return the caller of a request as a ``Viewer``, for ``check``.
 
-    The viewer says whether the caller sees the packages of all projects, which a policy decides.
-    The policy is evaluated only if the messages of ``check`` may name packages of other projects.
+    If the messages of ``check`` may name packages of other projects, a policy decides whether the
+    caller sees the packages of all projects. Otherwise, the policy is not evaluated, and only an
+    administrator sees them.
+
     Call this function before the transaction, since policy rules may query other services.
     """
     if any(change.is_removed or change.is_yanked for change in changes):

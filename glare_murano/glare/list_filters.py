@@ -3,8 +3,8 @@
 """Parse the filters of a list request. Add three filters that Glare lacks, and limit all filters.
 
 * ``version=stable`` excludes pre-releases.
-* ``requirements=FQN`` finds packages that require the package FQN, except this package. Glare's own
-  filter would include it, since each package requires itself.
+* ``requirements=FQN`` finds the packages that require the package FQN. Glare's own filter would
+  also find the package FQN itself, since each package requires itself.
 * ``yanked=`` finds packages that are not yanked. Glare's own filter would find none, since these
   packages have no row for the field.
 
@@ -56,16 +56,19 @@ class _Filter(NamedTuple):
 
     @property
     def is_alternative(self) -> bool:
-        """Whether the filter has the prefix ``or:``.
+        """Whether the filter has the prefix ``or:``, and is not a filter by tags.
 
-        A filter by tags does not count. For all filters with this prefix together, Glare joins the
-        table of properties only once. The joined table then has all properties of each artifact.
+        For all such filters together, Glare joins the table of properties only once. The joined
+        table then has all properties of each artifact.
         """
         return self.combiner == "or" and not self.is_tags
 
     @property
     def max_rows(self) -> int:
-        """The largest number of rows for one artifact in the table that this filter joins."""
+        """The largest number of rows for one artifact in the table that this filter joins.
+
+        It is 1 if ``is_alternative`` is true: ``_check`` counts the table of all such filters once.
+        """
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":

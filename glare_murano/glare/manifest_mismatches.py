@@ -2,8 +2,8 @@
 
 """Compare the fields of an artifact with the manifest in its archive.
 
-A client creates an artifact with name and version. It may also send any other field, before or
-after the archive. If a value differs from the package, the upload or the patch is refused. The
+A client creates an artifact with name and version. The client may also send any other field, before
+or after the archive. If a value differs from the package, the upload or the patch is refused. The
 message contains the value from the client and the value from the package.
 """
 

@@ -3,7 +3,7 @@
 """Count uploads, refusals and queries for Prometheus.
 
 Each process has its own counters. If several processes serve a port, each process stores its
-counters in the directory ``PROMETHEUS_MULTIPROC_DIR`` (an environment variable), and
+counters in the directory that the environment variable ``PROMETHEUS_MULTIPROC_DIR`` names. Then
 prometheus_client adds up the counters. The counters contain no names of projects or packages.
 """
 

@@ -2,9 +2,9 @@
 
 """Check Glare's configuration for packages.
 
-Glare does not start if the options of packages are not valid. ``glare-murano-status upgrade check``
-also reports settings that make packages slow, or that let callers do more than the shipped policy
-file allows.
+If an option of packages is not valid, Glare does not start. The command ``glare-murano-status
+upgrade check`` also checks the pipelines, the policy file, the indexes of the database, and the
+installed libraries.
 """
 
 import configparser

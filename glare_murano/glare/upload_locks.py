@@ -16,7 +16,7 @@ from glare_murano.glare.interfaces import RequestContext
 
 
 class _Locks(locking.LockEngine):  # type: ignore[misc]
-    """Glare's locks, changed so that a request that uploads a package takes no lock."""
+    """Glare's locks. An upload of a package does not take them."""
 
     def acquire(self, context: RequestContext, lock_key: str) -> locking.Lock:
         is_package = lock_key.startswith(f"{fields.TYPE_NAME}:")
@@ -31,7 +31,7 @@ class _Locks(locking.LockEngine):  # type: ignore[misc]
 
 
 def install() -> None:
-    """Replace the locks of Glare's engine by ``_Locks``.
+    """Replace the locks of Glare's class ``Engine`` with ``_Locks``.
 
     After this call, uploads of packages take no locks of Glare. All other requests still take them.
     A second call changes nothing.

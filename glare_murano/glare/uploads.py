@@ -64,8 +64,9 @@ class Upload:
         """Prepare an upload.
 
         :param artifact_id: the id of the artifact.
-        :param blob: the archive's metadata, with the status ``saving``. Glare adds the URL after it
-            has stored the archive.
+        :param blob: the archive's metadata, with the status ``saving``. Its URL is that of the
+            archive that is replaced, or None. Glare sets the new URL after it has stored the
+            archive.
         """
         self._artifact_id = artifact_id
         self._blob = blob
@@ -85,8 +86,8 @@ class Upload:
         """Begin the upload: mark the blob of the archive as ``saving``.
 
         :returns: the values of the artifact.
-        :raises glare.common.exception.Conflict: if the artifact is not a draft, or another
-            upload is running.
+        :raises glare.common.exception.Conflict: if the artifact is not a draft, another upload is
+            running, or another upload has stored an archive since Glare read the artifact.
         """
         values = {"blobs": {fields.ARCHIVE: self._blob}}
         update = transactions.retry(transactions.update)
@@ -111,8 +112,8 @@ class Upload:
         :param artifact: the artifact to which the archive is uploaded.
         :param body: the body of the request.
         :returns: the archive as a file, which is closed when the upload ends.
-        :raises glare.common.exception.GlareException: if the package is not valid or does not match
-            its artifact, or if the store refuses a blob.
+        :raises glare.common.exception.GlareException: if the package is refused, the service is too
+            busy to read it, the store refuses a blob, or the upload was cancelled.
         """
         self._archive = _spool(_WatchedFile(body, self._go_on))
         label = f"{artifact.name} {artifact.version}"
@@ -139,8 +140,8 @@ class Upload:
     def _go_on(self) -> None:
         """Renew the lease, and let other green threads run.
 
-        If other threads did not run, a fast client or a large archive would make their requests
-        wait.
+        The other threads handle other requests. Without this call, they would have to wait while a
+        fast client sends its archive, or while a large archive is read.
 
         :raises glare.common.exception.GlareException: if the upload was cancelled.
         """
@@ -150,7 +151,11 @@ class Upload:
     def save(self, context: RequestContext) -> dict[str, Any]:
         """Save the metadata of all blobs and the fields of the package in one transaction.
 
+        After the transaction, the blobs that the upload has replaced are deleted.
+
         :returns: the values of the artifact.
+        :raises glare.common.exception.GlareException: if another request has cancelled the upload,
+            or has deleted the artifact.
         """
         if self._contents is None:
             raise RuntimeError("the stored archive was not read")
@@ -170,7 +175,7 @@ class Upload:
         self._lease.end(connection)
 
     def roll_back(self, context: RequestContext) -> None:
-        """Restore the artifact to its state before the upload, and delete the stored blobs.
+        """Restore the artifact to its state before the upload, and delete the new blobs.
 
         If the upload was already saved or rolled back, nothing is changed.
         """
@@ -305,7 +310,9 @@ def limits() -> Limits:
 
 
 def check_size(size: int) -> None:
-    """Check that an archive has at most ``max_archive_size`` bytes, and count a refusal.
+    """Check that an archive has at most ``max_archive_size`` bytes.
+
+    A larger archive is counted as refused.
 
     :param size: the size of the archive, in bytes.
     :raises glare.common.exception.RequestEntityTooLarge: if the archive is larger.
@@ -352,7 +359,8 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that a running upload replaces: URL -> size in bytes.
 
-    The sizes come from the stores, since Glare has overwritten the sizes in the database.
+    The sizes come from the stores, since Glare has overwritten the sizes in the database. Blobs
+    that are missing in their stores are left out.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with glare_database.snapshot() as connection:

@@ -38,8 +38,8 @@ class PackageRecord(NamedTuple):
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
     :ivar visibility: ``private``, ``public``, or another visibility of the service.
     :ivar members: other projects that have access to the package.
-    :ivar cache_key: the key of the metadata in ``METADATA_CACHE``; empty for a draft, whose
-        metadata may change.
+    :ivar cache_key: the key of the metadata in ``METADATA_CACHE``; empty if the metadata must not
+        be cached. It is always empty for a draft, whose metadata may change.
     """
 
     id: str
@@ -139,7 +139,7 @@ class Reader(NamedTuple):
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method executes one or two statements for each thousand values. The found names and ids may
+    Each method executes a few statements for each thousand values. The found names and ids may
     differ in case from the requested values, since some databases ignore case.
     """
 
@@ -223,12 +223,12 @@ class Database(Protocol):
         """
 
     def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
-        """Find active packages, and drafts with an uploaded archive, of any project, by name."""
+        """Find active packages, and drafts with an archive, by name. They may be of any project."""
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterable[PackageRecord]:
-        """Find packages with given names and versions, of any project and in any state.
+        """Find the packages of all projects with given names and versions.
 
-        Drafts that have no archive are left out.
+        Deleted packages, and drafts that have no archive, are left out.
         """
 
     def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:

@@ -37,8 +37,8 @@ def read_query(req: webob.Request, budget: Budget) -> wire.Query:
 def resolve(query: wire.Query, database: Database, settings: Settings) -> wire.Answer:
     """Plan the closure of a query's requirements.
 
-    :raises RefusedRequest: if the query names a stored package by its id, and this package is
-        missing, cannot be chosen, or has no archive.
+    :raises RefusedRequest: if the package that the query names by its id is missing, cannot be
+        chosen, or has no archive.
     :raises Unplannable: if planning exceeds a limit.
     """
     source = CatalogSource(database, query, settings.reserved_names())

@@ -22,8 +22,10 @@ ROOT = "/murano"
 def show(req: webob.Request, settings: Settings) -> webob.Response | None:
     """Answer a request for the discovery document.
 
-    :returns: the response: the versions of the API for the path ``/murano``, or one version for
-        ``/murano/v1``; None for any other path.
+    For the path ``/murano``, the response lists the versions of the API. For ``/murano/v1``, it
+    describes this version.
+
+    :returns: the response; None for any other path.
     :raises RefusedRequest: with the status 405, if the method is not GET.
     """
     routes = {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Encode large answers in JSON, within the time limit of a request."""
+"""Encode large responses in JSON, within the time limit of a request."""
 
 import json
 from collections.abc import Iterator, Mapping

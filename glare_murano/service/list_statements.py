@@ -47,9 +47,9 @@ def sort_names(statement: Any, name: Any, names: NameRange) -> Any:
 
 
 def like(column: Any, pattern: str) -> Any:
-    """Return a condition that is met by every name that matches a pattern.
+    """Return a condition for the names that match a pattern.
 
-    Names that do not match the pattern may meet the condition as well: only a part of the pattern
+    All these names meet the condition. Other names may meet it as well: only a part of the pattern
     is compared, since a condition with several wildcards could take a database very long.
 
     :param column: the column with the names.
@@ -68,8 +68,8 @@ def literals_of(words: Iterable[str]) -> Collection[str]:
     texts that it has converted to lower case. So it finds every text that contains one of the
     words, but may also find other texts.
 
-    :returns: the strings. There are none if a word has no part that can be searched for: not every
-        database can compare letters outside ASCII without regard to case.
+    :returns: the strings; empty if a word has no part that every database can compare without
+        regard to case. Some databases cannot do so for letters outside ASCII.
     """
     parts = [max(_comparable(word), key=len, default="") for word in words]
     return forms_of(parts) if all(parts) else ()

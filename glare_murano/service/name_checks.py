@@ -5,7 +5,7 @@
 The names are checked when a package is created, uploaded, activated or published. A project may not
 use names under a prefix that the operator has reserved for other projects. Nor may it use the name
 of an extension plug-in, or of a class in a plug-in. The code of a plug-in runs with all rights of
-the engine, and people could mistake a package of the same name for it.
+the engine, and people could mistake a package of the same name for the plug-in.
 
 Nobody can override these checks: they treat an administrator's project like any other. The name of
 the core library is special. If the operator has not reserved it, a caller may use it only if the
@@ -72,8 +72,8 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each name in an archive that the project may not use.
 
-    The name of the core library is not a problem here. Only ``check`` checks this name, since the
-    answer depends on the caller.
+    The special rule for the name of the core library depends on the caller, so this function does
+    not apply the rule. ``check`` applies it.
 
     :param contents: the contents of the archive.
     :param project_id: the project that owns the package.
@@ -94,10 +94,10 @@ def _find(
 
 
 def _of_plugins(settings: Settings, fqn: str, class_names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each name of a package that belongs to an extension plug-in.
+    """Yield a problem for each of the given names that belongs to an extension plug-in.
 
-    Such a name is the FQN, if a plug-in has the same FQN, or the name of a class that a plug-in
-    defines.
+    The FQN of the package must not be the FQN of a plug-in. The package must not define a class
+    that a plug-in defines.
 
     :param fqn: the FQN of the package.
     :param class_names: the names of the classes that the package defines.

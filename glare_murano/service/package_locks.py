@@ -3,18 +3,18 @@
 """Lock packages in one order, so that simultaneous requests see each other's changes.
 
 A package is activated only if active packages satisfy its requirements. An active package is
-removed only if other active packages satisfy every requirement that it has satisfied. Two
-simultaneous requests could both pass their checks, although one request removes a package that the
-other request relies on. Therefore each request that publishes, removes, hides or yanks packages
-takes these steps in both services:
+removed only if other active packages satisfy the requirements on this package. Two simultaneous
+requests could both pass their checks, although one request removes a package that the other request
+relies on. Therefore each request that publishes, removes, hides or yanks packages takes these steps
+in both services:
 
 1. It reads the packages, and runs its checks. A refused request takes no lock.
 2. It begins a transaction, and locks packages before any other statement:
 
-   * exclusively, the packages that it changes, and all packages of any project with the same name
-     and version as a package that becomes public
-   * shared, the packages that it relies on: one package for each requirement of a package that is
-     published, and one for each requirement that a removed package has satisfied before
+   * exclusively, the packages that it changes. If a package becomes public, the request also locks
+     the packages of all projects with the same name and version.
+   * shared, the packages that it relies on. It relies on one package for each requirement of a
+     published package, and on one for each requirement that a removed package has satisfied.
 
    The lock of a package is the lock of its row in the service's database. Rows are locked in the
    order of their ids, so no two requests wait for each other.
@@ -96,7 +96,8 @@ def execute(connection: Any, locking: Any) -> Any:
     """Execute a statement that locks rows, and wait for the locks.
 
     In PostgreSQL and MariaDB, the statement fails after ``MAX_WAIT`` seconds. SQLite and MySQL have
-    one limit for all statements, which is not changed. In MySQL, it is 50 seconds by default.
+    one limit for all statements, and this function does not change the limit. In MySQL, the limit
+    is 50 seconds by default.
 
     :param connection: the SQLAlchemy connection.
     :param locking: the statement.

@@ -79,7 +79,7 @@ class ListRequest(NamedTuple):
 def read_parameters(req: webob.Request) -> ListRequest:
     """Read the parameters of a request for packages.
 
-    :raises RefusedRequest: for unknown parameters, and for values that are not valid.
+    :raises RefusedRequest: if a parameter is unknown, or a value is not valid.
     """
     try:
         values = _read_values(req, (*PARAMETERS, "sort", "limit", "marker"))
@@ -94,7 +94,7 @@ def read_parameters(req: webob.Request) -> ListRequest:
 def read_statuses(req: webob.Request) -> Selection:
     """Read the parameters of a request for categories: the statuses of the packages.
 
-    :raises RefusedRequest: for unknown parameters, and for values that are not valid.
+    :raises RefusedRequest: if a parameter is unknown, or a value is not valid.
     """
     try:
         return read_selection(_read_values(req, ("status",)))

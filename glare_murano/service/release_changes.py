@@ -31,7 +31,7 @@ class ReleaseChange(NamedTuple):
         ``DELETED``.
     :ivar becomes: the state after the request.
     :ivar keeping: the projects, besides the owner, that can see the package after the request. None
-        if the request does not hide the package from any project.
+        if no project loses access to the package.
     :ivar is_yanked: whether the request yanks the package.
     """
 

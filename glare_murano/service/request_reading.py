@@ -64,8 +64,8 @@ def check_url(environ: dict[str, Any]) -> None:
     """Check the URL of a request.
 
     :param environ: the WSGI environment of the request.
-    :raises RefusedRequest: if the URL is too long or malformed, or has control characters or
-        characters that the database cannot store.
+    :raises RefusedRequest: if the URL is too long, is malformed, or has forbidden characters. These
+        are control characters, and characters that the database cannot store.
     """
     query = environ.get("QUERY_STRING", "")
     if len(query) > MAX_QUERY:

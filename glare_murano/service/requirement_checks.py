@@ -2,9 +2,9 @@
 
 """Check requirements when a package is added to a catalogue, or removed from it.
 
-A package may become active only if its requirements are satisfied, and if the base classes of its
-classes are in the package itself or in packages that it requires. A package may become public only
-if public packages satisfy its requirements. A package may be removed only if other packages satisfy
+A package may become active only if its requirements are satisfied. The base classes of its classes
+must be in the package itself, or in packages that it requires. A package may become public only if
+public packages satisfy its requirements. A package may be removed only if other packages satisfy
 all requirements that active packages have on it. A draft satisfies requirements only if the same
 request publishes the draft and the packages that require it. A yanked package satisfies only ranges
 that are exactly its version. Extension plug-ins of the engines satisfy requirements as well.
@@ -197,13 +197,13 @@ class RequirementChecks:
     def check_hiding(self, package: Checked, keeping: Collection[str] = ()) -> None:
         """Check that other packages can replace a package, before it is hidden from projects.
 
-        The check considers the packages of all projects that can no longer see this package, and
-        their requirements on it. If this package was public, the check also considers all public
-        packages.
+        The dependents of this package are the active packages that require it. The check considers
+        the dependents in projects that can no longer see this package. If this package was public,
+        the check also considers all public dependents.
 
         :param keeping: the projects, besides the owner, that can still see the package.
-        :raises FailedCheck: if only this package satisfies one of these requirements, and the
-            option ``check_dependents`` enforces the check.
+        :raises FailedCheck: if only this package satisfies a requirement of a considered dependent,
+            and the option ``check_dependents`` enforces the check.
         """
         projects = {package.owner, *keeping}
         is_public = package.visibility == "public"
@@ -217,7 +217,7 @@ class RequirementChecks:
         """Return a warning about the yank of a package that active packages require.
 
         Ranges that are exactly the version of the package do not count: a yanked package still
-        satisfies them.
+        satisfies them. If the request has taken its locks, the warning is also logged.
 
         :returns: the warning; empty if other packages satisfy all other requirements, or if the
             option ``check_dependents`` is ``off``. If the check takes too long, the warning says
@@ -342,7 +342,7 @@ class RequirementChecks:
         plug-ins.
 
         :param package: the package.
-        :param candidates: FQN -> the packages that may satisfy a requirement on it.
+        :param candidates: FQN -> the packages that may satisfy a requirement on this FQN.
         :param is_usable: as in ``_unsatisfied``.
         :param defining: foreign base class -> the ids of the packages that define it.
         """
@@ -391,11 +391,12 @@ class RequirementChecks:
         candidates: Collection[PackageRecord],
         is_usable: Callable[[PackageRecord], bool],
     ) -> bool:
-        """Return whether a range contains the version of at least one usable candidate.
+        """Return whether at least one usable candidate satisfies a requirement.
 
-        If so, one such candidate is added to ``relied_on``, unless it is in ``changed``.
+        If so, one such candidate is added to ``relied_on``, unless it is in ``changed``. A yanked
+        candidate satisfies only a range that is exactly its version.
 
-        :param spec: the range.
+        :param spec: the required range.
         :param candidates: the packages to check.
         :param is_usable: a function that returns whether a package may satisfy the requirement.
         """
@@ -465,7 +466,7 @@ class RequirementChecks:
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return the active packages with requirements that only the given package satisfies.
+        """Name the active packages with requirements that only the given package satisfies.
 
         The database returns the dependents of the given package in groups: the packages of one
         project that have the same visibility and require the given package in the same range.
@@ -523,7 +524,7 @@ def _replacing(package: Checked, group: DependentsRecord) -> Callable[[PackageRe
     """Return a function that returns whether a package can replace a removed or hidden package.
 
     :param package: the removed or hidden package.
-    :param group: the packages that require this package.
+    :param group: the packages that require the removed or hidden package.
     """
     are_public = group.visibility == "public" and package.visibility == "public"
     return _by_project(_is_public if are_public else _is_usable, group.owner)

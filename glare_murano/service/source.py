@@ -121,8 +121,8 @@ class CatalogSource:
         """Return whether a version is exact-only.
 
         An exact-only version is chosen only if it is pinned, or if a range names exactly this
-        version. Yanked versions are exact-only. Pre-releases are exact-only as well, unless the
-        query allows pre-releases. The requested package is exact-only only if it is yanked.
+        version. All yanked versions are exact-only. If the query does not allow pre-releases, they
+        are exact-only as well, except the package that the query names by its id.
 
         :param package: a version that ``versions`` or ``defining`` has returned.
         """
@@ -133,8 +133,9 @@ class CatalogSource:
     def package(self, package_id: str) -> PackageRecord | None:
         """Return the package with an id.
 
-        :returns: the package; None if it is missing or not visible to the caller. Any other package
-            than the requested one must also be active, and visible to the query's project.
+        :returns: the package; None if it was not found. The requested package is found if it is
+            visible to the caller. Any other package must also be active, and visible to the query's
+            project.
         """
         # Some databases ignore the case of the id, but the rest of this class does not.
         found = self._usable("id", [package_id])
@@ -215,7 +216,7 @@ class CatalogSource:
         """Look up packages by FQN, and store the versions that may be chosen.
 
         If several packages have the same FQN and version, the one with the greatest ``_preference``
-        is stored. Packages that must not be chosen are stored apart.
+        is stored. Packages that must not be chosen are stored in ``excluded``.
         """
         unknown = [fqn for fqn in fqns if fqn not in self._versions]
         if not unknown:
@@ -240,10 +241,10 @@ class CatalogSource:
         self._yanked |= self._database.find_yanked(best_ids)
 
     def _usable(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageRecord]:
-        """Find packages by id or by FQN: the active ones that the query's project can see.
+        """Find the active packages that the query's project can see, by id or by FQN.
 
-        The package that the query names by its id is also found if it is not active, or if this
-        project cannot see it.
+        The package that the query names by its id is also found if it is not active, or if the
+        project cannot see it. All found packages are visible to the caller.
 
         :param column: whether ``values`` are ids or FQNs.
         """

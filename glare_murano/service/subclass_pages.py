@@ -73,8 +73,8 @@ def find(
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
     """Return the packages that define the requested class.
 
-    If the request names a package or a range, only packages with this FQN or in this range are
-    returned.
+    If the request names a package, only packages with this FQN are returned. If the request names a
+    range, only packages in this range are returned.
     """
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))

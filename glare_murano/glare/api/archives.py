@@ -23,9 +23,11 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Return a batch with the archives of the requested artifacts.
+    """Return a TAR stream with the archives of the requested artifacts.
 
-    The name of each archive in the batch is the id of the artifact.
+    The name of each archive in the stream is the id of its artifact. The stream leaves out archives
+    that the caller may not download, archives that the store cannot read, and archives that exceed
+    a limit; see ``service.batches``.
     """
     ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
     return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
@@ -59,7 +61,7 @@ def _may_download(
 ) -> bool:
     """Return whether the policy permits the caller to download an archive.
 
-    :param decisions: earlier decisions, by owner and visibility, which are used again. The new
+    :param decisions: earlier decisions, by owner and visibility. They are used again. The new
         decision is added to them, unless a rule has read other fields of the artifact.
     """
     kind = (artifact.owner, artifact.visibility)

@@ -28,7 +28,7 @@ def _changed_packages(req: webob.Request) -> list[str] | None:
     """Return the ids of the packages that a request changes.
 
     :returns: the ids; None if the request changes no package. The list is empty if the request
-        creates a package, which has no id yet, or if its body is malformed.
+        creates a package, which has no id yet, or if the body of the request is malformed.
     """
     artifact = _ARTIFACTS.fullmatch(req.path_info)
     if artifact and req.method not in _READING:

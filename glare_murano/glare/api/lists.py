@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Repair the links between the pages of a list, in which Glare omits repeated filters."""
+"""Repair the links between the pages of a list. Glare's own links lack repeated filters."""
 
 import webob
 
@@ -13,7 +13,8 @@ PATH = f"/artifacts/{fields.TYPE_NAME}"
 def repair_links(req: webob.Request, response: webob.Response) -> None:
     """Write all filters of a list request into the links ``first`` and ``next`` of its response.
 
-    Glare's own links lack a filter only if the request has several filters with the same name.
+    If a request has several filters with the same name, Glare's own links lack some of them. For
+    all other requests, this function changes nothing.
     """
     is_list = req.method == "GET" and req.path_info == PATH and response.status_code == 200
     names = list(req.GET)

@@ -45,14 +45,14 @@ ROUTES: Routes = {
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
     """The WSGI filter that serves ``ROUTES``.
 
-    If Glare itself serves a request, the filter rolls back an unfinished upload, corrects links,
-    and adds warnings to the response.
+    The filter also rolls back unfinished uploads, repairs the links in lists of Glare, and adds
+    warnings to responses.
     """
 
     def __init__(self, application: Any, conf: Any = None) -> None:
         """Make the filter.
 
-        :raises RuntimeError: if an option is not valid, so that the service does not start.
+        :raises RuntimeError: if an option is not valid. Then the service does not start.
         """
         super().__init__(application, conf)
         start_checks.check()

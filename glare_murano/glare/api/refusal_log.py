@@ -41,10 +41,10 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add a filter to Glare's loggers, which ``without_repetitions`` switches on.
+    """Add a filter to Glare's loggers.
 
-    While the filter is on, it suppresses the lines that begin as in ``_REPEATED``. A second call of
-    this function changes nothing.
+    ``without_repetitions`` switches the filter on. While the filter is on, it suppresses the lines
+    that begin as in ``_REPEATED``. A second call of this function changes nothing.
     """
     for name in _REPEATED:
         logger = stdlib_logging.getLogger(name)

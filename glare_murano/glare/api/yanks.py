@@ -3,9 +3,9 @@
 """Handle the resource ``yanks``, and JSON patches that change only the field ``yanked``.
 
 A yanked package satisfies only pins and ranges that are exactly its version. The owner of a package
-must be able to yank it at once. But for any patch, Glare checks the policy rule
-``artifact:update``, which by default lets only an administrator change a public package. So this
-module checks the rule ``artifact:yank`` instead.
+must be able to yank it at once. But Glare checks the policy rule ``artifact:update`` for every
+patch. By default, this rule lets only an administrator change a public package. So this module also
+accepts the rule ``artifact:yank``.
 """
 
 import json
@@ -28,10 +28,14 @@ _OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test"
 
 
 class _Engine(engine.Engine):  # type: ignore[misc]
-    """Glare's engine for patches of ``yanked``, which checks the policy rule ``artifact:yank``."""
+    """A subclass of Glare's class ``Engine``. It changes only the field ``yanked``.
+
+    The caller needs the permission of the policy rule ``artifact:yank`` or ``artifact:update``. For
+    Glare's class, the caller always needs the permission of ``artifact:update``.
+    """
 
     def __init__(self) -> None:
-        """Make the engine without schemas and quotas, which only Glare's own engine needs."""
+        """Make the object without schemas and quotas, which are not needed for the field."""
 
     @staticmethod
     def _apply_patch(context: RequestContext, af: Any, patch: jsonpatch.JsonPatch) -> list[str]:
@@ -65,8 +69,9 @@ def is_yank(req: webob.Request) -> bool:
 
 
 def save(req: webob.Request) -> webob.Response:
-    """Apply the patch in a request, for which ``is_yank`` is True.
+    """Apply the patch in a request.
 
+    :param req: a request for which ``is_yank`` returns True.
     :returns: a response with the artifact.
     """
     artifact_id = req.path_info.rpartition("/")[2]

@@ -2,8 +2,8 @@
 
 """Build the SQL statements for lists of packages in Glare's tables; see ``GlareDatabase``.
 
-The statements find all packages that meet the conditions. In a database that ignores case, they may
-also find other packages. So ``service.listed_packages`` checks the conditions again.
+The statements find all packages that meet the conditions. They may also find other packages, for
+example in a database that ignores case. So ``service.listed_packages`` checks the conditions again.
 """
 
 from collections.abc import Collection, Iterable, Mapping

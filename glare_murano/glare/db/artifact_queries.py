@@ -117,7 +117,8 @@ def visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
     """Return the statement for artifacts that are visible and active.
 
-    The visible artifact whose id is the parameter ``package`` is found in any state except deleted.
+    A visible artifact with the id in the parameter ``package`` need not be active, but must not be
+    deleted.
 
     :param column: the column to look up: ``id`` or ``name``.
     :param is_admin: whether the viewer sees the artifacts of all projects.
@@ -234,7 +235,7 @@ CANDIDATES = sa.select(*RECORD).where(
 )
 
 # Artifacts with given names and version numbers, of any project. Drafts without an archive are
-# left out: they cannot be published, and everybody can create many of them.
+# left out: they cannot be published, and any user can create many of them through the API.
 NAMESAKES = sa.select(*RECORD).where(
     among(_artifacts.name),
     _artifacts.version_prefix.in_(sa.bindparam("prefixes", expanding=True)),

@@ -118,12 +118,15 @@ class GlareDatabase(NamedTuple):
             yield ExtendingRecord(row.key_name, row.id, package, row.string_value.split(","))
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find packages of any project that may satisfy requirements, by their names."""
+        """Find active packages, and drafts with an archive, by name. They may be of any project."""
         rows = self._look_up("looking up packages by name", artifact_queries.CANDIDATES, names)
         return map(_record, rows)
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
-        """Find the active packages that require a package, and return them in groups."""
+        """Find the active packages that require a package, and return them in groups.
+
+        A package's requirement on itself does not count.
+        """
         statement = artifact_queries.dependents(name, owner)
         rows = Reader(self.connection, self.budget).read(_DEPENDENTS, statement)
         for row in self.budget.watch(rows, _DEPENDENTS):
@@ -140,9 +143,9 @@ class GlareDatabase(NamedTuple):
             yield PackageVersion(row.name, version_of(row))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find packages with given names and versions, of any project and in any state.
+        """Find the packages of all projects with given names and versions.
 
-        Drafts that have no archive are left out.
+        Deleted packages, and drafts that have no archive, are left out.
         """
         wanted = set(keys)
         prefixes = {artifact_queries.prefix_of(key.version) for key in wanted}
@@ -163,7 +166,7 @@ class GlareDatabase(NamedTuple):
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
-        As there, other names may be found as well.
+        Other names may be found as well.
         """
         statement = artifact_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]

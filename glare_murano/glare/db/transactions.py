@@ -55,7 +55,8 @@ def lock_artifact(connection: Connection, artifact_id: str) -> Row:
     of earlier transactions to the artifact.
 
     :returns: the artifact's ``id``, ``status``, ``visibility`` and ``updated_at``.
-    :raises glare.common.exception.ArtifactNotFound: if the artifact was deleted.
+    :raises glare.common.exception.ArtifactNotFound: if the artifact is missing, or has another type
+        than ``murano``.
     """
     return _found(artifact_id, package_locks.execute(connection, _locking(artifact_id)))
 
@@ -97,9 +98,9 @@ def prepare(check: package_locks.Check) -> Callable[[Connection], None]:
 
 
 def read_state(connection: Connection, artifact_id: str) -> Row:
-    """Return the ``id``, ``status``, ``visibility`` and ``updated_at`` of an artifact.
+    """Return the ``id``, ``status``, ``visibility`` and ``updated_at`` of a package.
 
-    :raises glare.common.exception.ArtifactNotFound: if the artifact was deleted.
+    :raises glare.common.exception.ArtifactNotFound: if the package is missing.
     """
     return _found(artifact_id, connection.execute(_state(artifact_id)))
 
@@ -190,7 +191,7 @@ def delete(artifact_id: str, check: package_locks.Check, work: Begin) -> list[st
 
 
 def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, models.Artifact]:
-    """Return artifacts of any owner, by id. Ids that do not exist are left out.
+    """Return packages of any owner, by the ids of their artifacts. All other ids are left out.
 
     The number of SQL statements does not depend on the number of ids.
     """
@@ -203,8 +204,8 @@ def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, mode
 def begin_immediately(engine: Engine) -> None:
     """Make each transaction of SQLite lock the database at its beginning.
 
-    SQLite cannot lock rows. A transaction that has read data, and then needs the lock of the
-    database to write, fails instead of waiting.
+    SQLite cannot lock rows. Without this function, a transaction that reads first and writes later
+    could fail, instead of waiting for the lock of the database.
     """
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "before_cursor_execute", _begin_immediately, retval=True)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run a function on a hostile file in a child process with limits, and return its answer.
+"""Run a function on a hostile file in a child process with limits, and return the child's answer.
 
 Each file gets a new child, since a file must not affect the next file, and a process cannot drop
 its limits. The children are forked by a warm process, which has already imported the function; see
 ``fork_server``. A child has no environment variables, no configuration, and no open files of this
-process. Its answer is JSON. The caller must check the answer, since nothing in it can be trusted.
-``turns`` lets many callers share few children.
+process. The child's answer is JSON. The caller must check the answer, since nothing in it can be
+trusted. ``turns`` lets many callers share few children.
 
 The child runs as the same user as this process. So the limits protect against faults, and against
 files that exploit faults, but not against a hostile plug-in that the operator has installed.

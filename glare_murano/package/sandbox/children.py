@@ -3,9 +3,9 @@
 """Request a child for a file, and read the child's answer: the caller's side of the sandbox.
 
 The requests go to a warm process, which forks the children; see ``fork_server``. This module starts
-a warm process for each function, which all threads of this process share. After a fork, the new
-process starts warm processes of its own. Green threads of eventlet can use this module, since it
-waits only for a socket.
+a warm process for each function. All threads of this process share the warm processes. After a
+fork, the new process starts warm processes of its own. Green threads of eventlet can use this
+module, since it waits only for a socket.
 """
 
 import contextlib
@@ -141,7 +141,7 @@ class _WarmProcess:
 
         :param request: the request, as JSON.
         :param descriptors: the descriptors that the child gets; see ``limited_process``.
-        :raises OSError: if the process has ended.
+        :raises OSError: if the process has ended, or cannot take the request at once.
         """
         socket.send_fds(self._requests, [request], list(descriptors))
 
@@ -199,7 +199,8 @@ def run(
     :param meanwhile: a function that is called every second. If it raises an error, the child is
         killed, and ``run`` raises the same error.
     :raises LimitReached: if the child reaches a limit, or its answer is too long.
-    :raises ChildFailed: if the child fails, the parameters are too long, or the answer is not JSON.
+    :raises ChildFailed: if the child or another process of the sandbox fails, the parameters are
+        too long, or the answer is not JSON.
     """
     seconds = _PATIENCE * settings.seconds
     limits = {name: getattr(settings, name) for name in ("seconds", "memory", "file_size")}

@@ -6,8 +6,8 @@ Four processes work together. The sender is the process that uses ``children``.
 
 * The warm process has imported the function that children call, and never reads a file. It always
   keeps one supervisor with one child ready.
-* The child waits for a request, and calls the function on the file of the request. As soon as it
-  has a request, the warm process forks the next supervisor and its child.
+* The child waits for a request, and calls the function on the file of the request. As soon as the
+  child has a request, the warm process forks the next supervisor and its child.
 * The supervisor ends the child at its time limit, or when the sender ends. Then it reports the end
   of the child to the sender. After the child has begun to read the file, the supervisor reads
   nothing that the child writes. Before that, the supervisor sends descriptors of the child and of
@@ -15,8 +15,8 @@ Four processes work together. The sender is the process that uses ``children``.
   supervisor.
 
 Requests come from a socket, which is the descriptor 0. Only the sender has the other end of the
-socket. When the sender ends, all of these processes end. They ignore the signals that a service
-manager sends to every process of a service, so that the sender decides when they end.
+socket. When the sender ends, the other processes end as well. They ignore the signals that a
+service manager sends to every process of a service, so that the sender decides when they end.
 """
 
 import contextlib
@@ -180,7 +180,8 @@ def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> No
 def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, Any]:
     """Wait until a child ends, and return the report for the sender.
 
-    The child is killed at the time limit, or when the sender ends.
+    The child is killed at the time limit, or when the sender ends. The processes that the child has
+    started are killed in any case.
 
     :param child: the id of the child.
     :param sender: the socket to the sender.

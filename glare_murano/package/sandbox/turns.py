@@ -101,9 +101,10 @@ class Turns:
                 self._changed.notify_all()
 
     def _takes(self, ticket: _Ticket, at_once: int, of_owner: int, deadline: float) -> bool:
-        """Wait for at most ``_INTERVAL`` seconds, but not past the deadline, and take a free turn.
+        """Wait for a free turn, and take it.
 
-        If no turn becomes free, ``turn`` calls ``meanwhile``, and then calls this method again.
+        The wait ends after ``_INTERVAL`` seconds, or at the deadline if that is earlier. If no turn
+        becomes free, ``turn`` calls ``meanwhile``, and then calls this method again.
 
         :param ticket: the waiting caller.
         :param of_owner: the parameter ``at_once_of_owner`` of ``turn``.
