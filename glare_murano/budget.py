@@ -50,8 +50,8 @@ class Budget:
         :param step: what the request does next, for the message.
         :param place: what the step works on, such as a package, for the message. This object is
             converted to a string only if the time is over.
-        :raises Unplannable: if the time is over; the parameter ``error`` of ``__init__`` can set
-            another exception.
+        :raises Unplannable: if the time is over. If ``__init__`` got the parameter ``error``, the
+            exception from that function is raised instead.
         """
         if time.monotonic() > self._due:
             self._act(step, place)
@@ -63,8 +63,7 @@ class Budget:
 
         :param step: what the request does with the items, for the message.
         :param place: a function that returns a description of an item, for the message.
-        :raises Unplannable: if the time is over; the parameter ``error`` of ``__init__`` can set
-            another exception.
+        :raises Unplannable: as in ``check``.
         """
         for item in items:
             if time.monotonic() > self._due:

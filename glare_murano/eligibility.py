@@ -2,16 +2,16 @@
 
 """Decide which releases may be chosen, by their names, owners and visibility.
 
-Servers and the loader apply these rules before they plan, so both give the same answer:
+Servers and the loader apply these rules before they plan, so both choose the same releases:
 
 - A release whose name is under a reserved prefix must belong to a project for which the prefix is
   reserved.
 - A release of the core library, which is the package ``io.murano``, must be public. This rule does
   not apply if the operator has reserved that name.
-- In a query with ``private_overrides`` set to false, a public release excludes all releases of the
-  same name that are not public.
+- If a query sets ``private_overrides`` to false, releases that are not public must not have the
+  name of a public release that may be chosen.
 
-No rule excludes a release that the operator has put into a directory on an engine's host.
+These rules never exclude a release that comes from the operator; see ``is_from_operator``.
 """
 
 import dataclasses

@@ -25,8 +25,8 @@ def fewest_newest(
 
     Several versions together satisfy a range if at least one of them is in the range. A range that
     contains no available version is ignored. If several sets of versions are equally small, the set
-    with the newest versions is returned. Sets are compared by their newest version, then by the
-    next version, and so on. The result is called a greatest minimum hitting set.
+    with the best versions is returned. Sets are compared by their best version, then by the next
+    version, and so on. The result is called a greatest minimum hitting set.
 
     :param versions: the available versions, the best first. As a rule, the best version is the
         newest. Each version comes with a bit mask of the numbered ranges: bit n is set if the

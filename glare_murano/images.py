@@ -4,10 +4,10 @@
 
 The image of a package has the container format ``murano``. Its id is made from the project, the
 name and the version of the package, so Glance itself refuses a duplicate. The id is a UUID of
-version 8, which no other image has. The metadata of the package is in properties with the prefix
-``murano_``, which only the server can write. The values of these properties are strings; lists and
-mappings are stored as JSON. Servers write and read images with this module, and the loader reads
-images with the same code.
+version 8; only packages have ids of this version. The metadata of the package is in properties with
+the prefix ``murano_``. Only the server can write these properties. Their values are strings; lists
+and mappings are stored as JSON. Servers write and read images with this module, and the loader
+reads images with the same code.
 """
 
 import contextlib
@@ -133,8 +133,8 @@ def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
 def is_release(image: Mapping[str, Any]) -> bool:
     """Return whether an image is a published release.
 
-    An image is not a release if it is inactive or a draft, or if its name or owner was changed
-    after the import.
+    The image of a release is active, and the package was published. The name and the owner of the
+    image are still those with which it was imported.
 
     :param image: the image in the form of Glance's API, with its properties.
     """
@@ -172,8 +172,8 @@ def version(image: Mapping[str, Any]) -> str | None:
     """Return the version of the package in an image. The package may be a draft, or inactive.
 
     :param image: the image in the form of Glance's API, with its properties.
-    :returns: the version. None if the image is not a package, or if the name or the owner of the
-        image was changed, so that the id does not match them any more.
+    :returns: the version. The result is None if the image is not a package, or if its name or its
+        owner was changed, so that the id does not match them any more.
     """
     for name in (VERSION, OWN_VERSION):
         found = image.get(name)
@@ -194,8 +194,8 @@ def _has_id_of(image: Mapping[str, Any], version: str) -> bool:
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a package from its image, by the names that Glare uses.
 
-    The result also contains the times of the creation and of the last update of the image, and the
-    digest and the size of the archive.
+    The result also contains the times of the creation and of the last update of the image. After
+    the import, it also contains the digest and the size of the archive.
 
     :param image: the image in the form of Glance's API, with its properties.
     :raises glare_murano.wire.Malformed: if a property that the server writes has an unexpected

@@ -2,10 +2,10 @@
 
 """Find all direct and indirect subclasses of a class, with their packages.
 
-The engine looks for a base class in the package of the subclass, and in the packages that this
-package requires directly. So a package can extend a class of another package only if it requires
-the other package, in a range that contains a version that defines the class. Servers and the loader
-share this module, so both give the same answers.
+The engine looks for a base class in the package of the subclass, and in the direct requirements of
+this package. So a package can extend a class of another package only if it requires that package.
+The range of the requirement must contain a version that defines the class. Servers and the loader
+share this module, so both find the same subclasses.
 """
 
 import collections
@@ -44,7 +44,8 @@ class Extensions(Protocol):
         """Find the packages that define direct subclasses of the given base classes.
 
         :param base_names: the names of the base classes.
-        :returns: a record for each base class and each package with direct subclasses of it.
+        :returns: the records, one for each pair of a base class and a package that defines direct
+            subclasses of the base class.
         """
 
     def find_requirements(
@@ -170,8 +171,8 @@ class _Hierarchy:
 def _is_searched(package: PackageVersion, fqn: str, range_: str | VersionSpec) -> bool:
     """Return whether a requirement makes the engine look for base classes in another release.
 
-    The result is False only if a package requires itself, and satisfies this requirement with its
-    own version. Then the engine loads no other version of the package.
+    The result is False if a package requires itself, and its own version satisfies the requirement.
+    Then the engine loads no other version of the package.
 
     :param package: the package that has the requirement.
     :param fqn: the required package.

@@ -3,7 +3,7 @@
 """Define how a list of packages is sorted, and the markers of its pages.
 
 A marker says where a page begins. It contains the values by which the last package of the previous
-page was sorted. So a service can find the next page even if this package was deleted or replaced
+page was sorted. So a service can find the page even if that package was deleted or replaced
 meanwhile.
 """
 
@@ -78,7 +78,7 @@ class Order:
 
     @property
     def complete(self) -> tuple[Key, ...]:
-        """The keys of this order. The name and the version are added if the order lacks them.
+        """The keys of this order, and then the name and the version, if the order lacks them.
 
         The added keys sort packages that have equal values for the keys of this order. The newest
         version comes first.

@@ -31,7 +31,7 @@ def write(lists: Mapping[str, Iterable[str]]) -> str:
 
 
 def find_changed(header: str, fields: Mapping[str, Any]) -> str:
-    """Return the names of the lists in a header that have changed since the client read them.
+    """Return the names of those lists in a header that have changed since the client read them.
 
     :param header: the value of the header ``HEADER``.
     :param fields: the present fields of the package, by name.

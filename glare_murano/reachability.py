@@ -3,8 +3,8 @@
 """Find the nodes that can be reached from a root, in a graph whose edges change.
 
 An update visits only the affected part of the graph. It would not be enough to count the edges that
-lead to a node: if a whole cycle cannot be reached from the root, an edge still leads to each of its
-nodes.
+lead to a node: if a whole cycle cannot be reached from the root, an edge still leads to each node
+of the cycle.
 """
 
 import collections
@@ -19,11 +19,12 @@ _STEP = "planning"
 
 
 class Node:
-    """A node of a graph. Its edges lead to other nodes, which are its targets.
+    """A node of a graph. An edge leads from the node to each of its targets, which are other nodes.
 
-    The targets of a node are found when the node is reached. A reached node has a level, which is
-    the number of edges on a path from the root. The parent of the node is the previous node on this
-    path.
+    The targets of a node are found when the node is reached from the root. Each reached node,
+    except the root, has a parent: a reached node that leads to it. The parents form a path from the
+    root to the node. Each reached node has a level. The level of the root is 0, and the level of
+    any other node is higher than the level of its parent.
     """
 
     def __init__(self) -> None:

@@ -3,9 +3,9 @@
 """Plan the closure of a set of requirements: which release to load for each of them.
 
 The requirements of a query are the roots of the plan. A demand is one requirement: a package, a
-range of versions, and the release that requires it. The closure contains the releases for the
-roots, the releases that those require, and so on. A source supplies versions and requirements. The
-services and the loader share this code, so they give the same answer.
+range of versions, and the release that has the requirement. The closure contains the releases for
+the roots, the releases that those require, and so on. A source supplies versions and requirements.
+The services and the loader share this code, so their plans are the same.
 
 Versions are chosen by these rules:
 
@@ -21,8 +21,8 @@ Versions are chosen by these rules:
 
 Planning takes several rounds. Each round chooses the versions again, from the ranges that the
 choices of the previous round require. The last round changes nothing. In a dependency cycle, each
-version of a package may lead to a range that excludes this version, and the rounds would never end.
-In such a case, the required ranges of this package are kept for all later rounds, and several
+version of a package may lead to a range that excludes the version itself. Then the rounds would
+never end. So the required ranges of such a package are kept for all later rounds, and several
 versions of the package may be chosen.
 """
 
@@ -146,14 +146,14 @@ class Source(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Unsatisfied:
-    """A demand, which is a requirement, that no version satisfies.
+    """A demand (a requirement) that no version satisfies.
 
     :param chain: the demands that lead from a root of the plan to this demand. This demand is the
         last of the chain.
-    :param available: the available versions of the package, the newest first, without the versions
-        in ``exact_only``.
-    :param exact_only: the available versions that are chosen only if they are pinned, or if a range
-        names them exactly; the newest first.
+    :param available: the available versions of the package that are not exact-only, the newest
+        first.
+    :param exact_only: the available exact-only versions, the newest first. They are chosen only if
+        they are pinned, or if a range names them exactly.
     :param provided: the versions of the package that the engine provides, the newest first.
     """
 
@@ -166,7 +166,7 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class External:
-    """A demand, which is a requirement, that an extension plug-in of the engine satisfies.
+    """A demand (a requirement) that an extension plug-in of the engine satisfies.
 
     :param version: the version of the package that the plug-in provides.
     """
@@ -201,12 +201,13 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Versions that are newer than a chosen version, but were not chosen, for the same reason.
+    """Versions that are newer than a chosen version, but were not chosen instead of it.
 
-    :param versions: the versions that were not chosen, the newest first.
-    :param reason: why these versions were not chosen.
-    :param demands: those demands of the chosen version to which the reason applies, one for each
-        range. For example, if the reason is ``RANGE``, their ranges exclude the versions.
+    :param versions: the newer versions, the newest first.
+    :param reason: why none of the newer versions was chosen for the demands of the chosen version.
+    :param demands: the demands to which the reason applies, one for each range. The chosen version
+        satisfies them. For example, if the reason is ``RANGE``, their ranges exclude the newer
+        versions.
     """
 
     versions: tuple[Version, ...]
@@ -216,12 +217,13 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """Why a version was chosen. ``Closure.releases`` has the demands that it satisfies.
+    """Why a version was chosen. ``Closure.releases`` has the demands that the version satisfies.
 
-    :param kept: further demands that the version satisfies. No release of the closure has them. But
-        releases that were chosen in an earlier round of planning had them, and their ranges were
-        kept because of a dependency cycle.
-    :param passed_over: the newer versions that were not chosen, by reason; at most twenty in total.
+    :param kept: further demands that the version satisfies. They belong to releases that were
+        chosen in an earlier round of planning, but are not in the closure. The ranges of these
+        demands were kept because of a dependency cycle.
+    :param passed_over: the newer versions, grouped by the reason why they were not chosen; at most
+        twenty in total.
     """
 
     kept: tuple[Demand, ...] = ()
@@ -293,8 +295,8 @@ def chain_of(
 
     :param demand: the last demand of the chain.
     :param reached_by: a function that takes a release, and returns a demand that the release
-        satisfies. If the function returns None, or a demand that is already in the chain, the chain
-        begins with a demand of this release.
+        satisfies. The chain begins with a demand of the release if the function returns None, or a
+        demand that is already in the chain.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -310,8 +312,8 @@ def chain_of(
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
     """Yield the requirements of a release as demands.
 
-    A requirement of the release on its own package is left out if the release itself satisfies this
-    requirement.
+    If the release requires its own package, and itself satisfies this requirement, the requirement
+    is left out.
     """
     for fqn, spec in sorted(requirements.items()):
         if fqn != release.fqn or not satisfies_itself(release.version, spec):
@@ -321,8 +323,9 @@ def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[
 def satisfies_itself(version: Version, spec: VersionSpec) -> bool:
     """Return whether a release satisfies its requirement on its own package.
 
-    Every package implicitly requires itself, in the range of its major version. The release always
-    satisfies this requirement, even if it is 2.0.0-rc.1, which the range 2 does not contain.
+    Every package implicitly requires itself, in the range of its major version. A release always
+    satisfies this requirement. For example, the release 2.0.0-rc.1 satisfies it, although the range
+    2 does not contain this version.
 
     :param version: the version of the release.
     :param spec: the range in which the release requires its own package.
@@ -467,9 +470,9 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 
 
 class _Requirer(Node):
-    """A node of the graph of requirements, for a release or for all roots together.
+    """A node of the graph of requirements: for one release, or one node for all roots.
 
-    The node leads to the nodes of the ranges that the release or the roots require.
+    Its targets are the nodes of the required ranges.
 
     :ivar demands: the demands that no extension plug-in satisfies, each with the node of its range.
     :ivar external: the demands that extension plug-ins of the engine satisfy.
@@ -527,9 +530,11 @@ class _RangeNode(Node):
     def pinned(self) -> Version | None:
         """The pinned version that is chosen for the range; None if no pinned version is in it.
 
-        If the range names exactly one version, the pinned version with the same build metadata is
-        chosen. If there is none, the newest pinned version in the range is chosen that is not
-        exact-only, such as yanked. If all of them are exact-only, the newest one is chosen.
+        The pinned versions in the range are tried in this order:
+
+        1. The version that the range names exactly, with the same build metadata.
+        2. The newest version that is not exact-only. A yanked version, for example, is exact-only.
+        3. The newest exact-only version.
         """
         pins = self.package.pins
         if not pins.every:
@@ -543,7 +548,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def usable(self) -> int:
-        """The set of the versions that may be chosen for the range, if no pinned version is in it.
+        """The set of the available versions that may be chosen if the range has no pinned version.
 
         The set is a bit mask, see ``SortedVersions``.
         """
@@ -556,8 +561,8 @@ class _RangeNode(Node):
     def take(self) -> _ReleaseNode | None:
         """Return the chosen release that satisfies this range; None if there is no such release.
 
-        If a pinned version is in the range, only the release with this version satisfies the range.
-        If not, the newest chosen release in the range is returned.
+        If the range contains pinned versions, only the release with the version ``pinned``
+        satisfies it. If not, the newest chosen release is returned whose version is in ``usable``.
         """
         package = self.package
         # Before the first choice, the versions are unknown.
@@ -641,7 +646,7 @@ class _Package:
         return self._all_ranges[spec, among]
 
     def among(self, versions: frozenset[Version]) -> int:
-        """Return the given versions as a bit mask, without versions that are not available."""
+        """Return the set of those given versions that are available, as a bit mask."""
         if versions not in self._among:
             self._among[versions] = self.sorted.among(versions)
         return self._among[versions]
@@ -649,7 +654,8 @@ class _Package:
     def choose(self) -> _Choice:
         """Choose versions for the ranges of the present round, and for the kept ranges.
 
-        :returns: the set of the chosen versions; None if the present round requires no range.
+        :returns: the set of the chosen versions; None if the present round does not require the
+            package.
         :raises TooManyVersions: if the search takes too long.
         :raises Unplannable: if the time of the request is over.
         """
@@ -665,7 +671,7 @@ class _Package:
         return pinned | self._fewest(free)
 
     def _fewest(self, ranges: Mapping[_RangeNode, int]) -> int:
-        """Choose the fewest versions that together satisfy all ranges without a pinned version.
+        """Choose the fewest versions that together satisfy ranges that have no pinned version.
 
         If several sets of versions are equally small, the set with the newest versions is chosen.
 
@@ -787,7 +793,7 @@ class _Rounds:
                 self._requirers.add(node)
 
     def end(self, before: Mapping[_Package, _Choice]) -> None:
-        """Record that a round has ended, and for which packages it has changed the chosen versions.
+        """Record the end of a round, and the packages whose chosen versions the round has changed.
 
         :param before: the packages whose chosen versions the round has changed: package -> the set
             of the versions that were chosen before the round.
@@ -858,7 +864,7 @@ def _sorted_roots(roots: Iterable[Header]) -> Iterable[Header]:
 
 
 class _Planner:
-    """A planner of one closure, which chooses versions in rounds until no choice changes."""
+    """A planner of one closure. It chooses versions in rounds until no choice changes."""
 
     def __init__(
         self,
@@ -991,7 +997,7 @@ class _Planner:
             yield from package.reached_releases()
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Return the closure: all releases that a chain of chosen releases leads to from the roots.
+        """Return the closure: the chosen releases that can be reached from the roots.
 
         :param roots: the node of all roots together.
         """

@@ -58,9 +58,9 @@ class Selection:
 
     :param values: name of a field, such as ``owner`` or ``tags`` -> values. A package has to have
         one of these values in the field. A field of ``READ_FIELDS`` may be given without values;
-        then the field of a package must not be empty. In the name of a package, ``*`` stands for
-        any characters. A package's requirement on itself does not count. If the status is not among
-        the fields, only active packages are selected.
+        then the field of a package must not be empty. In a value of ``name``, ``*`` stands for any
+        characters. In ``requirements``, a package's requirement on itself does not count. Without
+        the field ``status``, only active packages are selected.
     :param words: strings; a package has to contain one of them, see ``package_order.relevance``.
     :param version: the range of the version.
     :param yanked: True to select only yanked packages, False to select only others; None for both.
@@ -138,7 +138,7 @@ def read_one(
     :param name: the name of the parameter.
     :param read: a function that converts the value, or raises ``ValueError`` for a wrong value.
     :returns: the converted value; None if the parameter is missing.
-    :raises InvalidParameter: if the value is not valid, or given twice.
+    :raises InvalidParameter: if the value is not valid, or if there are several values.
     """
     texts = parameters.get(name, ())
     _check_number(name, texts, 1, "value")

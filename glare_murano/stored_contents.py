@@ -3,7 +3,7 @@
 """Define which contents of a package a service stores, and convert them to JSON and back.
 
 A service reads archives in a child process, which sends the contents as JSON. A hostile archive may
-have taken control of the child. So ``from_json`` refuses every value that no package could have.
+have taken control of the child. So ``from_json`` refuses values that cannot come from a package.
 """
 
 import base64
@@ -92,7 +92,7 @@ def from_json(content: object, meanwhile: Callable[[], object] = lambda: None) -
     :param content: the JSON object, which is not trusted.
     :param meanwhile: a function that is called after each requirement is read. It lets the caller
         do other work, since parsing many long ranges takes some time.
-    :raises ValueError: if no package could have these contents.
+    :raises ValueError: if these contents cannot come from a package.
     """
     match content:
         case {

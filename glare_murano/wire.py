@@ -88,7 +88,8 @@ class Release:
     :param digest: the SHA-256 of the archive, in hexadecimal; empty for a directory.
     :param size: the size of the archive, in bytes; None if unknown.
     :param owner: the project that owns the release; None in a catalogue without projects.
-    :param visibility: ``private`` or ``public``; None in a catalogue without projects.
+    :param visibility: the visibility, such as ``private`` or ``public``; None in a catalogue
+        without projects.
     :param yanked: why the owner has yanked the release; empty if the release is not yanked.
     :param inherits: base class -> its direct subclasses in this package; empty if unknown, as in
         the answer to a dependency query.
@@ -142,10 +143,10 @@ class Query:
     :param classes: the class of each object, and the range in the header of the object.
     :param pins: FQN -> pinned versions. A pinned version is taken for every range that contains it.
     :param provided: FQN -> the versions that the engine provides, as extension plug-ins.
-    :param package: the id of a stored package that is required as well. The package may be a draft.
-        None without such a package.
+    :param package: the id of a stored package that is required as well; None without such a
+        package. The package may be a draft.
     :param prereleases: whether any range may choose pre-releases. If not, a pre-release is chosen
-        only if it is pinned, or if a range names exactly this version.
+        only if it is pinned, or if a range names it exactly.
     :param why: whether the answer says why each release was chosen.
     :param project_id: the project whose private packages may be chosen; None for all projects that
         the client can see.
@@ -192,7 +193,7 @@ class Answer:
 
 
 def release_to_json(release: Release) -> dict[str, Any]:
-    """Return a release as JSON, without ``inherits`` and without properties that have no value."""
+    """Return a release as JSON. Properties without a value are left out, and so is ``inherits``."""
     content = {
         "id": release.id or None,
         "name": release.fqn,
@@ -228,8 +229,8 @@ def release_from_json(content: object) -> Release:
 def query_to_json(query: Query) -> dict[str, Any] | None:
     """Return a query as JSON.
 
-    :returns: the JSON object; None if the query does not fit into one request, because it exceeds
-        the limits, or has several ranges for the same package.
+    :returns: the JSON object. The result is None if the query exceeds the limits of one request, or
+        has several ranges for the same package.
     """
     requirements = dict(query.requirements)
     counts = map(len, (query.requirements, query.classes, query.pins, query.provided))

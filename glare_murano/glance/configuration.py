@@ -60,8 +60,8 @@ def configure(directory: pathlib.Path) -> list[pathlib.Path]:
 
     :param directory: the directory that contains ``glance-api.conf`` and the other files.
     :returns: the paths of the files that were changed.
-    :raises ConfigurationError: if a file does not have the form of Glance's files. Then no file is
-        changed.
+    :raises ConfigurationError: if ``glance-api.conf`` is missing, or if a file cannot be merged.
+        Then no file is changed.
     :raises OSError: if a file cannot be read or written.
     """
     changes = find_changes(directory)
@@ -74,7 +74,7 @@ def find_changes(directory: pathlib.Path) -> dict[pathlib.Path, str]:
     """Return what ``configure`` would write: the path of each changed file -> its new content.
 
     :param directory: as in ``configure``.
-    :raises ConfigurationError: if a file does not have the form of Glance's files.
+    :raises ConfigurationError: if ``glance-api.conf`` is missing, or if a file cannot be merged.
     :raises OSError: if a file cannot be read.
     """
     # Paths in the files must be absolute, since Glance runs in another directory than this command.
@@ -250,11 +250,13 @@ def _merged_protections(conf: IniFile) -> IniFile:
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
     """Return the path and the content of our policy file.
 
-    If another policy file of Glance contains a rule that we restrict, our file contains this other
-    rule, with our condition added. Otherwise, our file contains the rule as we ship it.
+    We restrict some rules of Glance. If another policy file contains such a rule, our file contains
+    the rule of that file, with our condition added. If not, our file contains the rule as we ship
+    it.
 
     :returns: path -> content; empty if our file needs no rules.
-    :raises ConfigurationError: if a file that is read later would replace a rule of ours.
+    :raises ConfigurationError: if a policy file is malformed, or if a file that is read after ours
+        would replace a rule of ours.
     """
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
     own = directory / _OWN_POLICY
@@ -279,10 +281,10 @@ def _with_conditions(
     """Yield the name and the content of each rule that our policy file needs.
 
     * A rule that no configured file contains is yielded as shipped.
-    * A rule of this project's own API that the operator has configured is left out.
-    * A rule of Glance that is configured gets the condition at the end of the shipped rule. If the
-      configured rule permits everybody, the condition replaces it. If the configured rule equals
-      the shipped rule, it is left out.
+    * A configured rule of this project's own API is left out.
+    * A configured rule of Glance is joined with the condition at the end of the shipped rule. If
+      the configured rule permits everybody, only the condition is yielded. If the configured rule
+      equals the shipped rule, the rule is left out.
 
     :param shipped: the rules that this project ships, by name.
     :param effective: the rules in the configured files, by name.

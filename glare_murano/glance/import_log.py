@@ -2,10 +2,10 @@
 
 """Log each refused import in one line.
 
-Glance logs a failed import at the level WARNING, with a traceback. Then it logs each step of the
-import that it reverts. So each mistake of a user would cause an alert. If the package of an import
-is refused, this module suppresses Glance's lines, and the import plug-in logs the reason at the
-level INFO.
+Glance logs a failed import at the level WARNING, with a traceback. Then it logs each reverted step
+of the import. So each mistake of a user would cause an alert. If the package of an import is
+refused, this module suppresses Glance's lines, and the import plug-in logs the reason at the level
+INFO.
 """
 
 import logging

@@ -134,9 +134,10 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     def revert(self, result: Any, **_: Any) -> None:
         """Return the image of a package to its state before the archive was staged.
 
-        Glance calls this method if this task fails, or a later task, such as the storing of the
-        data. If Glance has fetched the data itself, this method only deletes the properties that
-        ``execute`` has written, and Glance does the rest. Errors are logged, and not raised.
+        Glance calls this method if this task fails, or if a later task fails, such as the task that
+        stores the data. If Glance has fetched the data itself, this method only deletes the
+        properties that ``execute`` has written, and Glance does the rest. Errors are logged, and
+        not raised.
 
         :param result: the result of ``execute``, or its failure.
         """
@@ -298,7 +299,7 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Yield a problem for each property of the owner that a database could confuse with a new one.
+    """Yield a problem for each property of the owner that a database could take for a new property.
 
     Some databases ignore case and accents in the names of properties.
 

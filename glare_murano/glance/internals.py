@@ -2,10 +2,11 @@
 
 """Use and change Glance's internals.
 
-Glance has no stable interface for plug-ins, except the names of their arguments. So all uses of its
-internals are in this module, which must be checked against each new release of Glance. This module
-writes properties through Glance's database layer, where no policy, quota or property protection
-applies. So the protections can forbid everybody to write these properties, even administrators.
+The only stable part of Glance's interface for plug-ins is the names of the arguments that a plug-in
+gets. So all uses of Glance's internals are in this module, which must be checked against each new
+release of Glance. This module writes properties through Glance's database layer, where no policy,
+quota or property protection applies. So an operator can use property protections to forbid
+everybody, even administrators, to write these properties through the API.
 """
 
 import contextlib
@@ -422,10 +423,10 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
     package, since the id of the package follows from them.
 
     :param container_format: the container format of packages; Glance saves other images as before.
-    :param check: a function that checks and writes a save. It is called if the save activates or
-        deactivates a package or changes its visibility, or if the request has the header
-        ``preconditions.HEADER``. It takes the request's context, the id, the changed attributes,
-        and the function that writes the save.
+    :param check: a function that checks and writes a save. It is called if the save changes the
+        visibility of a package, or activates or deactivates the package. It is also called if the
+        request has the header ``preconditions.HEADER``. It takes the request's context, the id, the
+        changed attributes, and the function that writes the save.
     """
 
     def load(repository: Any, *row: Any) -> Any:
@@ -562,8 +563,8 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 def hide_markers() -> None:
     """Make Glance treat the marker of a list as missing if the caller may not see its image.
 
-    The marker is the id of an image. Glance itself answers with 403 if the caller may not see this
-    image, which reveals that the image exists.
+    The marker is the id of an image. If the caller may not see this image, Glance itself answers
+    with 403. So the response would reveal that the image exists.
     """
 
     def list_after(repository: Any, marker: str | None = None, **options: Any) -> Any:
@@ -618,13 +619,13 @@ def remove_drafts_for_good(
 
 
 def keep_releases(is_release: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Make Glance refuse to delete a published package, so that it deletes only drafts.
+    """Make Glance refuse to delete a published package, so that only drafts are deleted.
 
-    Before Glance deletes a package, ``image_removals`` makes it a draft. But the package stays
-    published if Glance is expected to refuse the request, for example since the image is protected.
-    Another request may then remove the protection before Glance checks it. Glance checks the
-    protection only in the method ``delete`` of images. So this method is changed here, to refuse
-    the deletion of a published package as well.
+    Before Glance deletes a package, ``image_removals`` makes the package a draft. But the package
+    stays published if Glance is expected to refuse the request, for example since the image is
+    protected. Another request may then remove the protection before Glance checks it. Glance checks
+    the protection only in the method ``delete`` of images. So this function changes that method.
+    The changed method refuses the deletion of a published package as well.
 
     :param is_release: a function that takes the properties of an image, and returns whether they
         are those of a published package.
@@ -784,7 +785,7 @@ def notify(image_ids: Iterable[str]) -> None:
 
 
 def send(event_type: str, payload: Mapping[str, Any]) -> None:
-    """Send a notification of this project, unless ``disabled_notifications`` lists its type.
+    """Send a notification of glare-murano, unless ``disabled_notifications`` lists its type.
 
     :param event_type: the type of the notification, such as ``package.yank``.
     :param payload: the content of the notification.
@@ -842,7 +843,7 @@ def protection_file() -> str:
 
 
 def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Find callers that the property protections permit to write properties.
+    """Find example callers that the property protections permit to write properties.
 
     :param names: the names of the properties.
     :returns: for each permission, the caller's roles, the action (``create``, ``update`` or
@@ -862,9 +863,9 @@ def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
-    """Find policy rules that permit at least one caller to change a new image.
+    """Find policy rules that permit an action on a new image to at least one example caller.
 
-    The image belongs to the project of the caller. The callers are those of ``_find_callers``.
+    The image belongs to the project of the caller. ``_find_callers`` returns the example callers.
 
     :param rules: the names of the rules to evaluate.
     :param container_format: the container format of the image.

@@ -2,9 +2,9 @@
 
 """Check that Glance's configuration protects packages.
 
-If a setting is missing, Glance does not start: without this setting, it would serve unchecked data
-as a package. The operator may write policy rules in any form, since the check evaluates them for
-example callers with every role.
+If a setting is missing, Glance does not start: without the setting, Glance would serve unchecked
+data as a package. The operator may write policy rules in any form, since the check evaluates the
+rules for example callers with every role.
 
 ``glare-murano-glance-status upgrade check`` also reports findings that do not prevent the start.
 """

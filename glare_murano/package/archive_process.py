@@ -30,8 +30,8 @@ _FAILED = "the archive could not be read; see the log of the service"
 def answered(read: Callable[[], Any]) -> dict[str, Any]:
     """Call a function that reads a package, and return its result or the problems of the package.
 
-    Use this in the child process. The function ``read`` of this module, which runs in the parent
-    process, evaluates the returned mapping.
+    Use this in the child process. ``archive_process.read`` evaluates the returned mapping in the
+    parent process.
 
     :param read: a function that reads a package, or raises ``InvalidPackage``.
     :returns: a mapping with the ``result`` of the function, or with ``problems`` and ``warnings``.
@@ -84,7 +84,7 @@ def failure(label: str, reason: str, output: str = "") -> InvalidPackage:
 
 
 def to_json(problems: tuple[Problem, ...]) -> list[list[Any]]:
-    """Convert the first ``MAX_REPORTED`` problems to a list for JSON."""
+    """Convert the first ``MAX_REPORTED`` problems to a list for JSON. Long texts are cut off."""
     return [
         [problem.rule, problem.where[:_MAX_TEXT], problem.message[:_MAX_TEXT], problem.line]
         for problem in problems[:MAX_REPORTED]

@@ -150,8 +150,8 @@ def _check_path(path: str, limits: Limits) -> None:
 def _check_collisions(files: Iterable[str], directories: Iterable[str]) -> None:
     """Check that no file system treats two paths of an archive as the same path.
 
-    :raises InvalidArchive: if two paths differ only in case, or if a path is both a file and a
-        directory.
+    :raises InvalidArchive: if two files have the same path, if two paths differ only in case or in
+        their Unicode normalization, or if a path is both a file and a directory.
     """
     seen: dict[str, str] = {}
     for path in files:

@@ -5,7 +5,8 @@
 The engine's rules apply (document "MuranoPL reference", "Common class structure"):
 
 * A file may have several YAML documents.
-* ``Namespaces`` applies to its own document and to all following documents.
+* ``Namespaces`` applies to its own document and to the following documents, up to the next
+  ``Namespaces``.
 * One class in a file may omit its name.
 
 Properties and methods are not read; a ``ClassSource`` contains their YAML nodes.
@@ -121,8 +122,8 @@ def read_sources(
 def find_cycle(definitions: Iterable[ClassDefinition]) -> list[ClassDefinition]:
     """Find classes that extend each other in a cycle.
 
-    The engine looks for a base class in the package first. So if the package has a class with the
-    name of a base class, this class is the base class.
+    The engine looks for a base class in the package first. So if a class of the package has the
+    name of a base class, the class of the package is the base class.
 
     :param definitions: the classes of a package.
     :returns: the classes of one cycle: each extends the next class, and the last extends the first.
@@ -167,9 +168,9 @@ def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], 
 
 
 def _line(source: ClassSource) -> int:
-    """Return the line with the name of a class. Without a name, return the line of a value.
+    """Return the line of the name of a class.
 
-    This is the first value in the document of the class.
+    If the class has no name, return the line of the first value in its document.
     """
     first = next(iter(source.keys.values()))
     return safe_yaml.line_of(source.keys.get("Name", first))

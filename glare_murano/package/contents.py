@@ -2,9 +2,10 @@
 
 """Read the manifest, the classes, the form and the logos of a package from its archive.
 
-The classes of a MuranoPL package are read from its class files. For any other package type, a
-function returns a description of the classes and the form that the package type generates; see
-``package_types``. The code of a generated class is not read.
+The classes of a MuranoPL package are read from its class files. Any other package type generates
+its classes, and may generate more, such as requirements, the form or the logo. A function of the
+package type describes what it generates; see ``package_types``. The code of generated classes is
+not read.
 """
 
 import collections
@@ -115,9 +116,9 @@ def read_contents(
     :param form_check: what to do about a form that Murano's dashboard cannot show. By default, the
         form is not checked, since an engine does not need it.
     :raises InvalidPackage: if the package breaks a rule. If the manifest has problems, the error
-        has all of them, and the other files are not read. If not, the error has all problems of the
-        other files. But if a file is damaged, or ``describe`` refuses the package, the error has
-        only the problems of this failure.
+        has all of them, and the other files are not read. If the manifest is valid, the error has
+        all problems of the other files. But if a file is damaged, or ``describe`` refuses the
+        package, reading ends, and the error has only the problems of this failure.
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
@@ -307,7 +308,7 @@ def _too_large(file: str, limit: str) -> Problem:
 def _read_image(
     archive: Archive, named: str | None, default: str, key: str, problems: list[Problem]
 ) -> bytes | None:
-    """Read the logo with the path in the manifest, or else with the default path.
+    """Read the logo at the path in the manifest, or at the default path if the manifest has none.
 
     :param named: the path in the manifest; None if the manifest has no path.
     :param default: the path of the default logo.

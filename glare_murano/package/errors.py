@@ -123,7 +123,7 @@ class InvalidPackage(GlareMuranoError, ValueError):
 
 
 class InvalidManifest(InvalidPackage):
-    """A manifest is missing, unreadable or wrong, or disagrees with the artifact of the package."""
+    """A manifest is missing, unreadable or wrong, or disagrees with its artifact or image."""
 
 
 class InvalidArchive(InvalidPackage):

@@ -103,9 +103,9 @@ class Manifest:
     :param requirements: all requirements, including the implicit ones: FQN -> range.
     :param ui: the path of the form definition, relative to ``UI``.
     :param logo: the path of the logo; None without the key ``Logo``.
-    :param document: all keys of the manifest with their values, for package-type plug-ins; keys
-        with the value null are left out. Values are strings as written, but ``Meta`` and unknown
-        keys have plain YAML values.
+    :param document: all keys of the manifest with their values, for package-type plug-ins. Keys
+        with the value null are left out. Scalars are strings as written, but in ``Meta`` and
+        unknown keys, they have their YAML types.
     :param warnings: mistakes that do not make the package invalid, such as unknown keys.
     """
 
@@ -210,8 +210,8 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 
     No plug-in is imported. A process reads the entry points of a group only once.
 
-    :param group: the entry-point group: ``PLUGIN_NAMESPACE`` for the plug-ins of engines, which are
-        classes, or ``FUNCTION_NAMESPACE`` for the functions that describe packages.
+    :param group: the entry-point group. ``PLUGIN_NAMESPACE`` has the classes of engines' plug-ins.
+        ``FUNCTION_NAMESPACE`` has the functions that describe packages.
     """
     found = {}
     for entry_point in importlib.metadata.entry_points(group=group):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Describe what a package type generates: classes, requirements and a form.
+"""Describe what a package type generates, such as classes, requirements and a form.
 
 A package type other than MuranoPL has a function, which takes a manifest and an archive, and
 returns a description. A distribution registers the function in the entry-point group
@@ -33,8 +33,8 @@ class Description:
     :param requirements: the requirements of the package: FQN -> range, as in ``Require``. A range
         for the core library replaces the default ``0`` (specification "Murano versioning", "Package
         requirements": other types may have other defaults).
-    :param ui: the generated form definition, as YAML. None if the package type generates no form.
-        Then the form in the package is used, if the package has a form.
+    :param ui: the generated form definition, as YAML; None if the package type generates no form.
+        Without a generated form, the form in the package is used, if there is one.
     :param manifest: the keys of the manifest that the package type computes, such as ``Name`` or
         ``Tags``, with their values. These values replace the values in the manifest file.
     :param logo: the bytes of the generated logo; None if the package type generates no logo.
@@ -76,8 +76,8 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     """Return the description of a package for a server: what its package type generates.
 
     Call this only in a child process with limits. If no function for the format is installed, the
-    manifest must list the classes. The output of the function, and the traceback if the function
-    fails, go to the output of this process.
+    manifest must list the classes. The output of the function goes to the output of this process,
+    and so does the traceback if the function fails.
 
     :raises InvalidPackage: if the function refuses the package or fails, or if there is no function
         and the manifest lists no class.

@@ -28,8 +28,8 @@ class PatternCheck:
     def check(self, pattern: str, flags: int = 0) -> None:
         """Check a regular expression by compiling it.
 
-        If the expressions of the file so far, with this expression, exceed the cost limit, the
-        expression is accepted without a check.
+        The cost of the expression is added to the costs of all earlier expressions in the file. If
+        the sum exceeds the limit, the expression is accepted without a check.
 
         :param flags: the flags for ``re.compile``.
         :raises ValueError: if the expression is not valid.

@@ -2,7 +2,8 @@
 
 """Read the operator's file of reserved names, which says which project may use which names.
 
-The file is YAML. It maps a prefix of names to the ids of the projects that may publish under it. ::
+The file is YAML. It maps each prefix to the ids of the projects that may publish names under the
+prefix. ::
 
     io.murano: [6e3f5a0c2d714b0f9f3e6c1d2a4b5c7d]
     org.example: [0f1e2d3c4b5a69788796a5b4c3d2e1f0, 11aa22bb33cc44dd55ee66ff77008899]
@@ -34,7 +35,7 @@ _MAX_PROJECT = 255
 class InvalidReservedNames(GlareMuranoError, ValueError):
     """The file of reserved names is missing, unreadable or not valid.
 
-    The message names the file, and the line with the mistake.
+    The message names the file. For a mistake in the content, it also names the line.
     """
 
 

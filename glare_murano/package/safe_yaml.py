@@ -106,8 +106,9 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     :param name: the name of the file, for messages.
     :returns: the root nodes, without empty documents at the end, and the total number of nodes
         after aliases are expanded.
-    :raises InvalidPackage: if the file is too large, is nested too deep, or is not valid YAML; if
-        MuranoPL does not know a tag; or if aliases expand to too many nodes.
+    :raises InvalidPackage: if the file is not valid YAML, is too large, is nested too deep, has an
+        unknown tag, has an alias that contains itself, or has too many nodes after aliases are
+        expanded.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
@@ -176,7 +177,7 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def repeated_keys(roots: Iterable[yaml.Node]) -> Iterator[tuple[yaml.Node, bool]]:
-    """Yield each key that a mapping repeats, for all mappings of some documents, at any depth.
+    """Yield the repeated keys of all mappings in some documents, at any depth.
 
     Parsers differ: PyYAML, the engine and the dashboard use the value of the last of several equal
     keys, and other parsers use the value of the first.

@@ -6,7 +6,8 @@ The grammar comes from the specification "Murano versioning", section "Package r
 engine, the loader and Glare must select the same version for a requirement. So if the engine of
 Murano 16 differs from the specification, this module follows the engine, also for pre-releases and
 build metadata. There is one exception: the specification allows a partial version after ``!=``, but
-the engine refuses it. So ``loader.engine.patches`` makes the engine read ranges with this module.
+the engine refuses it. Here, this module follows the specification. So ``loader.engine.patches``
+makes the engine read ranges with this module.
 """
 
 import bisect
@@ -118,8 +119,8 @@ class VersionSpec:
     def exactly(cls, version: Version) -> "VersionSpec":
         """Return the range that names exactly the given version, such as ``==1.2.0``.
 
-        If the version has no build metadata, the range also contains all versions that differ from
-        this version only in build metadata.
+        If the given version has no build metadata, the range also contains all versions that differ
+        from it only in build metadata.
         """
         return _parse(f"=={version}")
 
@@ -158,8 +159,8 @@ class VersionSpec:
     def edges(self) -> frozenset[Version]:
         """The edges of the range: the versions at which the range, or a gap in it, begins or ends.
 
-        An edge is never a pre-release. Between two neighbouring edges, the range contains either
-        all full releases or none. A full release is a version that is not a pre-release.
+        An edge is never a pre-release. Of all versions between two neighbouring edges, the range
+        contains all or none. This does not apply to pre-releases.
         """
         return frozenset(
             Version(major=major, minor=minor, patch=patch + (prerelease > _NO_PRERELEASE))
@@ -289,8 +290,8 @@ def _common_edges(all_edges: Collection[Sequence[_Key]]) -> tuple[_Key, ...]:
 def _first(version: Version) -> _Key:
     """Return the lowest sort key of a version and its pre-releases.
 
-    The pre-releases of ``1.2.0`` come before ``1.2.0``. For a version that is a pre-release itself,
-    the key of this version is returned.
+    The pre-releases of ``1.2.0`` come before ``1.2.0``. If the version is a pre-release itself, its
+    own key is returned.
     """
     key = _key(version)
     return key if version.prerelease else (*key[:3], b"")
@@ -307,8 +308,8 @@ def _key(version: Version) -> _Key:
 def _encode(identifiers: tuple[str, ...]) -> bytes:
     """Encode identifiers of a pre-release or build metadata, so that the bytes sort as in SemVer.
 
-    Numbers precede other identifiers. If a list of identifiers is the beginning of another list, it
-    precedes the longer list.
+    Numbers precede other identifiers. A list of identifiers precedes all longer lists that begin
+    with the same identifiers.
     """
     encoded = b""
     for identifier in identifiers:
@@ -370,7 +371,7 @@ class SortedVersions:
         return found & ~self.among(spec._excluded) if spec._excluded else found
 
     def among(self, versions: Iterable[Version]) -> int:
-        """Return the set of the given versions, without versions that are not in the list."""
+        """Return the set of those given versions that this list contains."""
         found = 0
         for version in versions:
             place = self._places.get(version)
@@ -387,7 +388,7 @@ class SortedVersions:
         return map(self._versions.__getitem__, places(chosen))
 
     def memberships(self, sets: Iterable[int]) -> list[int]:
-        """Return for each version of the list which of several sets contain it.
+        """Find out, for each version of the list, which of several sets contain the version.
 
         :param sets: the sets, as bit masks.
         :returns: a bit mask for each version, the oldest version first: bit n is set if set n

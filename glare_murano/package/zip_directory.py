@@ -172,7 +172,8 @@ def _read_end_64(
     :param locator_place: the offset of the locator.
     :param locator: the bytes of the locator, a record that points to the ZIP64 end record.
     :param end: the plain end record.
-    :returns: what the ZIP64 end record says about the directory, and the offset of this record.
+    :returns: what the ZIP64 end record says about the directory, and the offset of that end record.
+    :raises InvalidArchive: if the ZIP64 end record is not valid, or disagrees with the plain one.
     """
     place = locator_place - _END_64.size
     record = read_at(stream, place, _END_64.size) if place >= 0 else b""
@@ -278,7 +279,7 @@ def extra_fields(extra: bytes, path: str) -> dict[int, bytes]:
 def _resolved(field: bytes, values: tuple[int, ...], path: str) -> list[int]:
     """Return the sizes and the offset of an entry, with values from the ZIP64 field.
 
-    The ZIP64 field has, in eight bytes each, the values that are too large for four bytes.
+    The ZIP64 field has the values that are too large for four bytes. Each takes eight bytes.
 
     :param field: the bytes of the ZIP64 field.
     :param values: the sizes and the offset in four bytes. Each value that is ``MAX_32`` is replaced

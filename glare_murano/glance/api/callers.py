@@ -20,8 +20,8 @@ class Caller:
     """The user who sends a request.
 
     :param context: Glance's context of the request.
-    :param overrides: whether the request overrides the checks of requirements, which only an
-        administrator may do.
+    :param overrides: whether the request overrides the checks of requirements. Only an
+        administrator may override them.
     """
 
     def __init__(self, context: Any, overrides: bool) -> None:
@@ -119,11 +119,11 @@ class Caller:
             raise forbidden(f"{row} belongs to another project")
 
     def check_names(self, row: ImageRow) -> None:
-        """Check that the names of a package and its classes do not belong to others.
+        """Check that the owner of a package may use the names of the package and its classes.
 
         An administrator cannot override this check.
 
-        :raises RefusedRequest: if a name belongs to others; see ``service.name_checks``.
+        :raises RefusedRequest: if the owner may not use a name; see ``service.name_checks``.
         """
         name_checks.check(
             SETTINGS,

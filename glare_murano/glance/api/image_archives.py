@@ -18,9 +18,9 @@ _LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Return a batch with the archives of the requested packages.
+    """Return the archives of the requested packages in one TAR stream.
 
-    The name of each archive in the batch is the id of the image.
+    The name of each archive in the stream is the id of its image.
     """
     ids = list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
     return batches.respond(_downloadable(callers.of(req), ids))
@@ -29,7 +29,8 @@ def download(req: webob.Request) -> webob.Response:
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
     """Yield the archives that the caller may download, by Glance's rules for single downloads.
 
-    :param ids: the ids of the images. An image that the caller may not download is left out.
+    :param ids: the ids of the images. Images of packages that are not active are left out, and so
+        are images that the caller may not download.
     """
     # Only a few images are looked up at once, since the next ones may be deleted while archives are
     # sent.

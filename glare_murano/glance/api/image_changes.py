@@ -37,7 +37,7 @@ Find = Callable[[Connection], Sequence[ReleaseChange]]
 class Transaction:
     """A transaction that changes packages. The changes are checked before and after it takes locks.
 
-    The constructor makes the first checks, to find the packages that must be locked.
+    The constructor makes the first checks, which also find the packages that must be locked.
 
     :param caller: the caller of the request.
     :param changes: the changes, from packages that were read without locks.
@@ -46,7 +46,7 @@ class Transaction:
         after they were first read.
     :param problems: problems that were found earlier. The request is refused for these problems,
         and for the problems that the checks find.
-    :ivar warning: what the caller of the request should know although it succeeds; may be empty.
+    :ivar warning: a warning for the caller of a request that succeeds; may be empty.
     :raises RefusedRequest: if there are problems. The message has a line for each.
     """
 
@@ -82,8 +82,8 @@ class Transaction:
         :returns: the connection of the transaction.
         :raises RefusedRequest: if there are problems. The message has a line for each.
         :raises internals.ImagesBusy: if other requests have changed packages after the first
-            checks, so that other locks are needed. The caller then has to begin again with a new
-            ``Transaction``.
+            checks, so that other locks are needed, or if ``find`` raises this error. The calling
+            function then has to begin again with a new ``Transaction``.
         """
         with internals.writing() as connection:
             self._lock_and_check(connection)
@@ -146,7 +146,7 @@ def _write(
     change: Callable[[Connection, ImageRow], ReleaseChange],
     write: Callable[[], None],
 ) -> None:
-    """Change a package in a ``Transaction``, and try again while other requests block it.
+    """Change a package in a ``Transaction``. Try again while other requests block the change.
 
     :param change: a function that takes a connection and a package, and returns the change.
     :param write: Glance's function that makes the change.

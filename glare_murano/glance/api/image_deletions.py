@@ -3,7 +3,8 @@
 """Handle the resource ``deletions``, which lists the versions that a project cannot publish again.
 
 The id of an image follows from project, name and version. If a published package is deleted, Glance
-keeps the row of its image. So no new image can have this id until an administrator purges the row.
+keeps the row of its image. So no new image can have the same id until an administrator purges the
+row.
 Glance's own API does not show deleted images. A deleted draft leaves no row.
 """
 

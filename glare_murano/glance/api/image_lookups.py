@@ -83,7 +83,10 @@ def list_packages(req: webob.Request) -> webob.Response:
 def _read_fields(
     caller: callers.Caller, connection: Connection, budget: Budget, ids: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the fields of packages by id. Images that Glance would not show are left out."""
+    """Return the fields of packages by id.
+
+    Images that Glance would not show, and images with malformed properties, are left out.
+    """
     rows = {
         row.id: row
         for row in image_rows.find(connection, ids, caller.viewer.project_id)

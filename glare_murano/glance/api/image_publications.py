@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handle the resource ``publications``, which publishes packages and makes them public.
+"""Handle the resource ``publications``, which publishes packages, and can make them public.
 
 Glance activates each imported image, but the package stays a draft until its publication. One
 transaction changes all packages of a request, and is rolled back if a check fails. So the packages
@@ -180,10 +180,10 @@ def _save(connection: Connection, publication: Publication) -> None:
 
 
 def _check_data(rows: Iterable[ImageRow], stored: Container[str]) -> None:
-    """Check that the given packages, whose images are active, still have their data.
+    """Check that packages still have their data if their images are active.
 
-    An interrupted deletion leaves a package without data, since Glance deletes the data of an image
-    before its row.
+    An interrupted deletion can leave a package without data, since Glance deletes the data of an
+    image before the row of the image.
 
     :param stored: the ids of the images that have data.
     :raises RefusedRequest: if a package has lost its data.

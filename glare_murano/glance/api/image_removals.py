@@ -35,13 +35,14 @@ def delete(
 ) -> webob.Response:
     """Delete a package.
 
-    If the package is protected, or the caller may not delete it, the request is passed on without
-    any change, and Glance refuses it.
+    If the package is protected, or if the caller may not delete the package, this function only
+    passes on the request, and Glance refuses the request.
 
     :param caller: the caller of the request.
     :param row: the package.
     :param pass_on: a function that passes on the request to Glance, and returns the response.
     :raises RefusedRequest: if only this package satisfies requirements of active packages.
+    :raises internals.ImagesBusy: if other requests change the same packages.
     """
     is_refused = row.attributes["protected"]
     if is_refused or not caller.may_change(row, image_policies.DELETE_IMAGE):
@@ -87,7 +88,9 @@ def _take_out(caller: callers.Caller, image_id: str) -> Deletion | None:
 def _put_back(caller: callers.Caller, image_id: str, deletion: Deletion) -> None:
     """Restore a package after its deletion has failed: publish it again if it was published.
 
-    If this is impossible, the package stays a draft, and an error is logged.
+    The package stays a draft if its data was deleted, or if another request is deleting it. It also
+    stays a draft if a check refuses the publication, or if other requests block the publication.
+    In these two cases, an error is logged.
     """
     try:
         internals.retry(functools.partial(_publish_again, caller, image_id, deletion))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check changes of packages through Glance's own API in a WSGI filter, and send notifications.
+"""Check changes of packages in a filter in front of Glance's own API, and send notifications.
 
 The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` handles deletions, and
 ``image_staging`` handles requests that stage or import data. Requests for other images, and
@@ -123,7 +123,8 @@ class ImageRequestFilter:
     ) -> webob.Response:
         """Pass on a request that changes an image.
 
-        If the image is a package, a notification is sent.
+        If the image is a package, a notification is sent if Glance refuses the change, or if
+        ``_verb`` returns a verb for it.
 
         :param changes: the attributes that the request changes, with their new values.
         :raises RefusedRequest: if a check of this project refuses the change.
@@ -252,8 +253,8 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
     An image is a package if it has the container format of packages. A package must have the id
     that follows from its project, name and version. Any other image must not have such an id.
 
-    :raises RefusedRequest: if the image has a wrong id, or if a package has no owner, or has a name
-        or version that is missing or not valid, or has a name that belongs to others.
+    :raises RefusedRequest: if the image has a wrong id. A package is also refused if it has no
+        owner, if its name or version is missing or not valid, or if the owner may not use the name.
     """
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:

@@ -37,8 +37,9 @@ _BEGUN = (internals.UPLOADING, internals.IMPORTING)
 def find_open(req: webob.Request) -> ImageRow | None:
     """Return the package whose data a request stages or imports.
 
-    :returns: the package. None for any other request, if the package is missing, if the caller may
-        not change the package, and if the data is already stored, since stored data never changes.
+    :returns: the package. The result is None if the request does not stage or import data, if the
+        package is missing, if the caller may not change the package, or if its data is already
+        stored. Stored data never changes.
     """
     path = _PATH.fullmatch(internals.routed_path(req.path_info))
     if path is None or internals.routed_method(req) != _METHODS[path[2]]:
@@ -93,7 +94,7 @@ def _claimed(image: ImageRow) -> RefusedRequest:
 
 
 def _cancel_killed(image: ImageRow) -> None:
-    """Cancel the staging or the import of a package if its process was probably killed.
+    """Cancel the staging or the import of a package if the process for it was probably killed.
 
     A process is assumed to be killed after ``import_timeout`` seconds without progress.
     """

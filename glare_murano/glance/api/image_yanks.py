@@ -2,9 +2,9 @@
 
 """Handle the resource ``yanks``, which yanks a package for a reason, or unyanks it.
 
-A yanked package satisfies only pins and ranges that are exactly its version. The reason is a
-property of the image. Only the server writes this property: Glance's API does not let the owner
-change it.
+A yanked package is chosen only for pins, and for ranges that name exactly its version. The reason
+is a property of the image. Only the server writes this property: Glance's API does not let the
+owner change it.
 """
 
 import webob
@@ -38,8 +38,8 @@ def _yank(caller: callers.Caller, image_id: str, reason: str) -> tuple[ImageRow,
     """Save the reason for which a package is yanked; an empty reason unyanks the package.
 
     :returns: the package as it was before, and a warning for the caller, which may be empty.
-    :raises RefusedRequest: if the caller may not yank the package, or if its state does not allow
-        it.
+    :raises RefusedRequest: if the caller may not yank the package, or if a check of the package
+        fails.
     :raises internals.ImagesBusy: if another request has changed the package at the same time.
     """
     # Policies are checked before the image is locked, since their rules may query other services.

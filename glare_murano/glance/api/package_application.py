@@ -133,7 +133,7 @@ def _check(req: webob.Request) -> None:
 
 
 def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return the response of a function. If the function fails, return its error as JSON."""
+    """Return the response of a function. Exceptions and error responses become JSON."""
     try:
         response = respond()
     except RefusedRequest as refusal:

@@ -96,8 +96,8 @@ class GlanceDatabase:
     ) -> Iterator[PackageRecord]:
         """Find the active packages that are visible to the viewer, by id or by name.
 
-        A package of another project with the visibility ``community`` is found only by the
-        parameter ``package``.
+        A package of another project with the visibility ``community`` is found only if its id is
+        the parameter ``package``.
 
         :param package: the id of a package that is also found if it is a draft or deactivated.
         """
@@ -130,7 +130,7 @@ class GlanceDatabase:
                 yield record
 
     def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
-        """Return a package without the members that Glance does not show to the viewer."""
+        """Return a package with only those members that Glance shows to the viewer."""
         if self.viewer.is_admin or record.owner == self.viewer.project_id:
             return record
         return record._replace(members=record.members & {self.viewer.project_id or ""})
@@ -183,7 +183,7 @@ class GlanceDatabase:
         return dict(_readable(self.budget.watch(found.items(), step), images.REQUIREMENTS))
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return a mapping of the ids of yanked packages to the reasons why they were yanked."""
+        """Return why packages are yanked: id of the yanked package -> reason."""
         wanted = set(ids)
         unknown = wanted - self._yanked.keys()
         found = self._values("looking up yanked packages", images.YANKED, unknown)
@@ -213,7 +213,7 @@ class GlanceDatabase:
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
-        As there, other names may be found as well.
+        Like ``find_listed``, this method may also find other names.
         """
         statement = image_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]
@@ -221,7 +221,8 @@ class GlanceDatabase:
     def find_fields(self, ids: Iterable[str], names: Collection[str]) -> dict[str, dict[str, Any]]:
         """Return fields of packages: id of the package -> name of the field -> value.
 
-        Packages whose properties are malformed are left out, and so is the field of the archive.
+        Packages with malformed properties are left out. The result never has the field of the
+        archive.
         """
         wanted = list(ids)
         stored = {each for name in names for each in images.property_names(name)}
@@ -246,7 +247,12 @@ class GlanceDatabase:
                 yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
-        """Find the active packages that require a package, and return them in groups."""
+        """Find the active packages that require a package, and return them in groups.
+
+        A package's requirement on itself does not count.
+
+        :param owner: the project whose packages are searched; None to search all projects.
+        """
         requiring = self._requiring[name] = [
             (record, requirements[name])
             for record, requirements in self._listed(
@@ -263,7 +269,10 @@ class GlanceDatabase:
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages in a group of dependents that ``find_dependents`` has returned."""
+        """Find the packages in a group of dependents that ``find_dependents`` has returned.
+
+        :param limit: the largest number of packages to find.
+        """
         keys = (
             record.key
             for record, range_ in self.budget.watch(self._requiring[name], _DEPENDENTS)
@@ -368,8 +377,8 @@ def _valid(row: Row, text: str | None) -> Version | None:
 
     :param row: the row of the image.
     :param text: the version; None if the image has no version.
-    :returns: the version. None if it is missing or not valid, or if the name or the owner of the
-        image was changed.
+    :returns: the version. The result is None if the version is missing or not valid, or if the name
+        or the owner of the image was changed.
     """
     version = _version(text) if text else None
     is_valid = version and row.owner and images.image_id(row.owner, row.name, version) == row.id

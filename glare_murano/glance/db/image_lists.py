@@ -97,9 +97,9 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
 
 
 def _containing(literals: Collection[str]) -> Any:
-    """Return a statement that finds the ids of the packages with one of the given strings.
+    """Return a statement that finds the ids of the packages that contain one of some strings.
 
-    A string can be in the name of a package, or in a field of ``SEARCHED``.
+    The string can be in the name of the package, or in a field of ``SEARCHED``.
 
     :param literals: the strings, in lower case.
     """

@@ -2,8 +2,8 @@
 
 """Build the SQL statements that find packages in Glance's tables; see ``GlanceDatabase``.
 
-No statement joins or returns more than is necessary. The values to look up are parameters, so that
-SQLAlchemy compiles each statement once.
+Each statement joins and returns only what is necessary. The values to look up are parameters, so
+that SQLAlchemy compiles each statement once.
 """
 
 import functools
@@ -163,10 +163,10 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Iterator[Any]:
-    """Yield statements that find the values of a property in which one of the names may occur.
+    """Yield statements that find the values of a property in which one of some names may occur.
 
-    The value of the property is a list or a mapping. If there are more than ``MAX_NAMES`` names,
-    there is only one statement, which finds the values of the property for all active packages.
+    The property has lists or mappings as values. If there are more than ``MAX_NAMES`` names, there
+    is only one statement. It finds the values of the property for all active packages.
 
     :param names: the names to search for in the values.
     """

@@ -2,8 +2,8 @@
 
 """Read, lock and change images in Glance's tables, for requests and imports of packages.
 
-This module writes to the tables without Glance's API. The API would refuse these changes, since
-property protections forbid them to everybody.
+This module writes to the tables without Glance's API. The API would refuse these changes, since the
+property protections forbid them, even to administrators.
 """
 
 import dataclasses
@@ -203,7 +203,7 @@ def was_published(properties: Iterable[tuple[str, str]]) -> bool:
 
 
 def check_imported(row: ImageRow) -> None:
-    """Check that a package is active, and still has the name and owner with which it was imported.
+    """Check that the image of a package is active, and has the name and owner of its import.
 
     :raises RefusedRequest: if the package is deactivated, has no archive, or has another name or
         owner now.
@@ -284,11 +284,11 @@ def find_lost(connection: Connection, names: Mapping[str, str], project_id: str)
     """Return those ids that a project cannot use for a new package, because they are taken.
 
     An id can be taken by a deleted package that was published: Glance keeps the row of its image
-    until an administrator purges the row. An id can also be taken by an image that was created
-    before this project checked new images.
+    until an administrator purges the row. An id can also be taken by an image of another owner,
+    name or format that was created before the filter for Glance's API checked new images.
 
     :param names: the ids to look up: id -> FQN of the package.
-    :param project_id: the project.
+    :param project_id: the id of the project that would own the new packages.
     """
     columns = (IMAGES.c.id, IMAGES.c.name, IMAGES.c.owner, IMAGES.c.container_format)
     statement = sa.select(*columns, IMAGES.c.deleted).where(IMAGES.c.id.in_(list(names)))
@@ -324,7 +324,8 @@ def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]
 
     :param image: the image as it was read before.
     :param drop: the names of properties to delete, besides those in ``internals.PROGRESS``.
-    :returns: True; False if the image was changed after it was read. Then nothing is done.
+    :returns: whether the import was cancelled. If the image was changed after it was read, nothing
+        is done, and the result is False.
     """
     is_unchanged = sa.and_(
         IMAGES.c.id == image.id,

@@ -44,7 +44,7 @@ def make_class(
         have the same name.
     :param files: the paths of the package's files, relative to ``Resources/HotFiles``.
     :param has_environments: whether the package has Heat environments, which may set parameters.
-        Then the class has no contracts for parameters. Contracts would convert the values of
+        If it has, the class has no contracts for parameters. Contracts would convert the values of
         parameters, and Heat would use the converted values instead of the values in the
         environment.
     :returns: the class as a mapping, for ``yaql.dump``.

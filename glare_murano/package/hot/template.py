@@ -35,7 +35,8 @@ class Template:
 
     :param parameters: the parameters by name, in the order of the template.
     :param groups: the parameter groups: one group for each page of the form, with the names of its
-        parameters. The last group has the parameters that no group of the template names.
+        parameters. An additional last group has the parameters that the template's groups leave
+        out, if there are any.
     :param outputs: the names of the values that a stack returns.
     """
 
@@ -122,7 +123,7 @@ class _TemplateReader:
         """Yield the names of the parameters in each group of the template.
 
         If several groups name a parameter, the parameter is only in the first of these groups. An
-        additional last group has the parameters that no group names.
+        additional last group has the parameters that all groups leave out, if there are any.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
@@ -173,8 +174,8 @@ class _TemplateReader:
     def _value(self, node: yaml.Node, where: str) -> Any:
         """Return the value of a node as plain Python data.
 
-        :returns: the value; None if the value is null, or if it has a problem. A problem is
-            recorded.
+        :returns: the value; None if the value is null. If the value has a problem, the problem is
+            recorded, and the result is None.
         """
         try:
             _merge(node)
@@ -191,7 +192,7 @@ class _TemplateReader:
 def _merge(node: yaml.Node) -> None:
     """Replace YAML merge keys with the merged pairs, in a node and in all nodes inside it.
 
-    :raises ValueError: if a merge key does not have a mapping or a list of mappings as its value.
+    :raises ValueError: if the value of a merge key is neither a mapping nor a list of mappings.
     """
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):

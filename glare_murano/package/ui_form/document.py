@@ -54,7 +54,7 @@ ALWAYS_REFUSED = frozenset(
 class FormCheck(enum.StrEnum):
     """What to do about a form that Murano's dashboard cannot show.
 
-    With any value except ``OFF``, a form that breaks a rule of ``ALWAYS_REFUSED`` is refused.
+    ``WARN`` and ``ENFORCE`` both refuse a form that breaks a rule of ``ALWAYS_REFUSED``.
     """
 
     OFF = "off"

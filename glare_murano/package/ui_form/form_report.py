@@ -124,7 +124,7 @@ def snake_case(key: str) -> str:
 def described(node: yaml.Node) -> str:
     """Return a description of a node, for a message: its value in quotes, or only its kind.
 
-    The kind is given for mappings, sequences and null, such as ``a mapping``.
+    For a mapping, a sequence or null, the result is the kind, such as ``a mapping``.
     """
     if isinstance(node, yaml.ScalarNode) and not is_null(node):
         return quoted(str(node.value))
