@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from oslo_upgradecheck import upgradecheck
 from packaging.requirements import Requirement
 
+from glare_murano.package.sandbox import walls
+
 _DISTRIBUTION = "glare-murano"
 
 
@@ -69,6 +71,16 @@ def find_unmet_requirements(extra: str) -> Iterator[Finding]:
                 f"required; run pip install '{_DISTRIBUTION}[{extra}]' with your constraints",
                 is_error=False,
             )
+
+
+def find_missing_landlock() -> Iterator[Finding]:
+    """Yield a warning if Landlock does not restrict what the child processes of a service reach."""
+    if not walls.abi():
+        yield Finding(
+            "the kernel has no Landlock, or this container forbids it: an archive that takes over "
+            "a child process could read the files of the service's user; use Linux 6.12 or newer",
+            is_error=False,
+        )
 
 
 def silent_database(error: Exception) -> Finding:

@@ -20,7 +20,13 @@ import sqlalchemy as sa
 from glare_murano import images
 from glare_murano.glance import configuration, image_policies, internals
 from glare_murano.glance.configuration import ETC, PLUGIN
-from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements, silent_database
+from glare_murano.upgrade_checks import (
+    Check,
+    Finding,
+    find_missing_landlock,
+    find_unmet_requirements,
+    silent_database,
+)
 
 _GUARD = f"not '{images.CONTAINER_FORMAT}':%(container_format)s"
 # Names in upper case are checked as well, since some databases ignore the case of property names.
@@ -169,5 +175,6 @@ UPGRADE_CHECKS: Mapping[str, Check] = {
     **START_CHECKS,
     "Pipelines and files": _find_changed_files,
     "Index": _find_missing_index,
+    "Landlock": find_missing_landlock,
     "Libraries": functools.partial(find_unmet_requirements, "glance"),
 }

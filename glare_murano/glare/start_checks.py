@@ -22,7 +22,13 @@ from oslo_config import cfg
 
 from glare_murano import fields
 from glare_murano.glare.options import SETTINGS
-from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements, silent_database
+from glare_murano.upgrade_checks import (
+    Check,
+    Finding,
+    find_missing_landlock,
+    find_unmet_requirements,
+    silent_database,
+)
 
 _ETC = pathlib.Path(__file__).with_name("etc")
 # The filters that packages need, in their order in a pipeline.
@@ -142,5 +148,6 @@ UPGRADE_CHECKS: Mapping[str, Check] = {
     "Pipelines": _find_incomplete_pipelines,
     "Policy": _find_missing_rules,
     "Indexes": _find_missing_indexes,
+    "Landlock": find_missing_landlock,
     "Libraries": functools.partial(find_unmet_requirements, "glare"),
 }

@@ -17,7 +17,7 @@ from tests.functional import sites
 _PASTE = "glare-paste.ini"
 _POLICY = "policy.yaml"
 _RULE = '"artifact:upload"'
-_TITLES = {"Artifact type", "Options", "Pipelines", "Policy", "Indexes", "Libraries"}
+_TITLES = {"Artifact type", "Options", "Pipelines", "Policy", "Indexes", "Landlock", "Libraries"}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,13 @@ import pytest
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
-from glare_murano.upgrade_checks import Finding, UpgradeCheck, find_unmet_requirements
+from glare_murano.package.sandbox import walls
+from glare_murano.upgrade_checks import (
+    Finding,
+    UpgradeCheck,
+    find_missing_landlock,
+    find_unmet_requirements,
+)
 
 
 def _nothing() -> Iterator[Finding]:
@@ -72,3 +78,11 @@ def test_a_library_of_another_version_is_a_warning(
     assert f"yaql is {version or 'missing'}, but >=3 is required" in finding.message
     # Glare does not need it.
     assert [*find_unmet_requirements("glare")] == []
+
+
+def test_a_kernel_without_landlock_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [*find_missing_landlock()] == []
+    monkeypatch.setattr(walls, "abi", lambda: 0)
+    (found,) = find_missing_landlock()
+    assert not found.is_error
+    assert found.message.startswith("the kernel has no Landlock")
