@@ -26,8 +26,10 @@ ROOT = HERE.parents[1]
 RUNS = ROOT / ".cache" / "mutants"
 # How many of a hundred mutants that change something may survive.
 MOST = 3
-# The longest time for the tests of a mutant, in seconds. A mutant that takes longer is noticed.
+# The longest time for all tests of a mutant, and for one of them, in seconds. A mutant that takes
+# longer is noticed.
 _SECONDS = 1800
+_TEST_SECONDS = 120
 
 
 class MutantsError(Exception):
@@ -118,14 +120,24 @@ def _check_unchanged(tests: Sequence[str]) -> None:
 def _command(module: str, tests: Sequence[str]) -> str:
     """Return the command that tests a change of a module, and ends with the first failure.
 
-    Tests that name the module come first.
+    Tests that name the module run first, in a process of their own: most mutants fail there, and to
+    collect all tests takes longer.
     """
     files = [str(file) for test in tests for file in _files(pathlib.Path(test))]
     name = pathlib.Path(module).stem
     first = [file for file in files if module and name in pathlib.Path(file).read_text()]
+    others = [file for file in files if file not in first]
+    runs = [_pytest(*first), _pytest("-n", "2", *others)] if first else [_pytest("-n", "2", *files)]
+    return shlex.join(["sh", "-c", " && ".join(runs)])
+
+
+def _pytest(*arguments: str) -> str:
+    """Return a command that runs tests, and ends with the first failure or endless test."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    options += ["-o", f"faulthandler_timeout={_TEST_SECONDS}"]
+    options += ["-o", "faulthandler_exit_on_timeout=true"]
     python = ROOT / ".venv" / "bin" / "python"
-    return shlex.join([str(python), "-m", "pytest", *options, *dict.fromkeys([*first, *files])])
+    return shlex.join([str(python), "-m", "pytest", *options, *arguments])
 
 
 def _files(test: pathlib.Path) -> Iterator[pathlib.Path]:
