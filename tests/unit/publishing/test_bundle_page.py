@@ -38,5 +38,5 @@ def test_every_key_is_explained() -> None:
 
 
 def test_the_documented_limit_is_that_of_the_code() -> None:
-    (size,) = re.findall(r"A bundle has at most (\d+) MiB", PAGE.read_text())
+    (size,) = re.findall(r"A\s+bundle\s+has at most (\d+) MiB", PAGE.read_text())
     assert int(size) * 1024**2 == bundles._MAX_BUNDLE
