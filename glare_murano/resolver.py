@@ -796,7 +796,8 @@ class _Rounds:
         """Record the end of a round, and the packages whose chosen versions the round has changed.
 
         :param before: the packages whose chosen versions the round has changed: package -> the set
-            of the versions that were chosen before the round.
+            of the versions that were chosen before the round; None if the package was not required
+            before the round.
         """
         if self._count:
             # Choices that were made before the first of these rounds are ignored.
@@ -816,13 +817,16 @@ class _Rounds:
         return self._count > len(self.packages)
 
     def keep_ranges(self, budget: Budget) -> _Package:
-        """Find a package in a dependency cycle, and keep its ranges for all later rounds.
+        """Keep the ranges on one package for all later rounds, and return the package.
 
-        A package is found only if its chosen versions have changed in the recorded rounds. Of
-        several such packages, the first in the order of FQNs is found. All ranges of the package
-        that the recorded rounds have required are kept.
+        The package is in a dependency cycle, and its chosen versions have changed in the recorded
+        rounds. If there are several such packages, the first one by FQN is used. Every range on
+        this package that a recorded round has required is kept: as long as later rounds require the
+        package, they choose a version for the range, even if no release requires the range any
+        more.
 
-        :returns: the found package.
+        Call this method only if ``exclude_each_other`` is true.
+
         :raises Unplannable: if the time of the request is over.
         """
         required: dict[str, set[str]] = collections.defaultdict(set)
@@ -925,10 +929,10 @@ class _Planner:
         return {each.package for each in ranges}
 
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
-        """Choose the versions of packages again.
+        """Choose the versions of packages, and store the choices that have changed.
 
         :returns: the packages whose chosen versions have changed: package -> the set of the
-            versions that were chosen before.
+            versions that were chosen before; None if the package was not required before.
         """
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)

@@ -93,7 +93,8 @@ def find_changes(directory: pathlib.Path) -> dict[pathlib.Path, str]:
 def main() -> int:
     """Run the command.
 
-    :returns: the exit code, 1 if a file could not be merged.
+    :returns: the exit code: 1 if ``glance-api.conf`` is missing, or if a file cannot be read,
+        merged or written; otherwise 0.
     """
     parser = argparse.ArgumentParser(
         prog="glare-murano-glance-configure",

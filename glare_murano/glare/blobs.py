@@ -2,7 +2,8 @@
 
 """Save and delete blobs in Glare's stores, and find orphans.
 
-An orphan is a blob that is in a store, but has no row in Glare's database.
+An orphan is a blob that is in a store, has no row in Glare's database, and belongs to no running
+upload.
 """
 
 import contextlib
@@ -95,12 +96,12 @@ def delete(context: RequestContext, urls: Iterable[str]) -> int:
 def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
     """Find orphans in the stores.
 
-    The stores are listed before the database is read. So a listed blob that has no row is an
-    orphan, or belongs to an upload that is still running.
+    The stores are listed before the database is read. So a listed blob without a row is an orphan,
+    or belongs to an upload that is still running. It is returned as an orphan only if it is older
+    than every running upload.
 
-    :param now: the time at which expired uploads were cancelled. An upload whose lease ends later
-        counts as running.
-    :returns: the orphans, and the number of other blobs without rows. These may belong to running
+    :param now: the present time, in UTC. An upload of a package whose lease ends later is running.
+    :returns: the orphans, and the number of newer blobs without rows, which may belong to running
         uploads.
     :raises StoreError: if a store cannot be listed, a store may contain Glance's images, or the
         database is empty.

@@ -80,9 +80,10 @@ def check(
 def viewer_of(context: RequestContext, changes: Collection[ReleaseChange]) -> Viewer:
     """Return the caller of a request as a ``Viewer``, for ``check``.
 
-    If the messages of ``check`` may name packages of other projects, a policy decides whether the
-    caller sees the packages of all projects. Otherwise, the policy is not evaluated, and only an
-    administrator sees them.
+    If a change yanks a package, or deactivates or deletes an active package, a message of ``check``
+    may name packages of other projects that require it. Then a policy decides whether the caller
+    sees the packages of all projects. For all other changes, the policy is not evaluated, and only
+    an administrator sees the packages of all projects.
 
     Call this function before the transaction, since policy rules may query other services.
     """

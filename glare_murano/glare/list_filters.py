@@ -58,8 +58,9 @@ class _Filter(NamedTuple):
     def is_alternative(self) -> bool:
         """Whether the filter has the prefix ``or:``, and is not a filter by tags.
 
-        For all such filters together, Glare joins the table of properties only once. The joined
-        table then has all properties of each artifact.
+        Glare joins the table of properties once for each filter by properties without ``or:``. For
+        all filters by properties with ``or:``, it joins the table once in total. This one join has
+        a row for every property of an artifact.
         """
         return self.combiner == "or" and not self.is_tags
 

@@ -2,9 +2,9 @@
 
 """Exempt uploads of packages from Glare's locks.
 
-During an upload, Glare itself locks an artifact twice, in four transactions. An upload of a package
-locks the row of the artifact instead, and has a lease; see ``uploads``. All other requests still
-take Glare's locks.
+During an upload, Glare itself locks and unlocks an artifact twice, each time in a transaction of
+its own. An upload of a package locks the row of the artifact instead, and has a lease; see
+``uploads``. All other requests still take Glare's locks.
 """
 
 from glare import engine, locking

@@ -155,11 +155,11 @@ def check_required_name(text: str) -> str:
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Replace or add the value of ``Version`` in a manifest. Everything else stays as written.
+    """Replace or add the value of ``Version`` in a manifest. The other text stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param version: the new version.
-    :returns: the bytes of the new manifest.
+    :returns: the bytes of the new manifest, in UTF-8 without a byte order mark.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}
@@ -176,11 +176,11 @@ def with_version(data: bytes, version: Version) -> bytes:
 
 
 def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
-    """Replace ranges under ``Require`` in a manifest. Everything else stays as written.
+    """Replace ranges under ``Require`` in a manifest. The other text stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     :param ranges: the new ranges: FQN of a required package -> range.
-    :returns: the bytes of the new manifest.
+    :returns: the bytes of the new manifest, in UTF-8 without a byte order mark.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}

@@ -69,7 +69,8 @@ def _check_member(stream: IO[bytes], member: Member, following: int) -> None:
     :param stream: the archive.
     :param member: the entry, from the directory.
     :param following: the offset of the next header, or of the directory. The entry must end there.
-    :raises InvalidArchive: if the entry contradicts the directory, or ends at another offset.
+    :raises InvalidArchive: if the entry contradicts the ZIP directory, ends at another offset, or
+        has data although it is a directory.
     """
     has_long_sizes = _check_header(stream, member, following)
     end = member.data + member.packed_size

@@ -131,11 +131,11 @@ class CatalogSource:
         return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
 
     def package(self, package_id: str) -> PackageRecord | None:
-        """Return the package with an id.
+        """Return the package with an id; None if it was not found.
 
-        :returns: the package; None if it was not found. The requested package is found if it is
-            visible to the caller. Any other package must also be active, and visible to the query's
-            project.
+        A package is found if it is active, and visible to both the caller and the query's project.
+        If the query has no project, only the caller counts. The package that the query names by its
+        id only has to be visible to the caller; it may be a draft or deactivated.
         """
         # Some databases ignore the case of the id, but the rest of this class does not.
         found = self._usable("id", [package_id])
@@ -241,10 +241,11 @@ class CatalogSource:
         self._yanked |= self._database.find_yanked(best_ids)
 
     def _usable(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageRecord]:
-        """Find the active packages that the query's project can see, by id or by FQN.
+        """Find the packages that the query can use, by id or by FQN.
 
-        The package that the query names by its id is also found if it is not active, or if the
-        project cannot see it. All found packages are visible to the caller.
+        A package is found if it is active, and visible to both the caller and the query's project.
+        If the query has no project, only the caller counts. The package that the query names by its
+        id only has to be visible to the caller; it may be a draft or deactivated.
 
         :param column: whether ``values`` are ids or FQNs.
         """

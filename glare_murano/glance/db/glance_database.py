@@ -136,13 +136,13 @@ class GlanceDatabase:
         return record._replace(members=record.members & {self.viewer.project_id or ""})
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find packages of any project that may satisfy requirements, by their names."""
+        """Find active packages, and drafts with an archive, by name. They may be of any project."""
         return self._records(self._reader.look_up(_BY_NAME, image_queries.CANDIDATES, names))
 
     def find_namesakes(self, keys: Iterable[PackageVersion]) -> Iterator[PackageRecord]:
-        """Find packages with given names and versions, of any project and in any state.
+        """Find the packages of all projects with given names and versions.
 
-        Drafts that have no archive are left out.
+        Deleted packages, and drafts that have no archive, are left out.
         """
         wanted = set(keys)
         names, versions = {key.fqn for key in wanted}, sorted({str(key.version) for key in wanted})

@@ -6,8 +6,9 @@ The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On 
 project, it refuses malformed URLs and JSON bodies, and characters that Glare's database cannot
 store. On all paths, it refuses the character NUL in a URL. It does not read uploaded archives.
 
-On paths of this project, the filter answers every refusal in the form of Glare's errors, and logs
-the refusal in one line. The filter also serves the discovery document, which needs no token.
+The filter answers every refusal of its own in the form of Glare's errors, and logs it in one line.
+On paths of this project, it does so for other refusals too. The filter also serves the discovery
+document, which needs no token.
 """
 
 import re

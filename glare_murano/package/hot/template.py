@@ -49,7 +49,8 @@ class Template:
         """Read a template.
 
         :param data: the bytes of ``template.yaml``.
-        :raises InvalidPackage: if the template is not valid; the error has all problems.
+        :raises InvalidPackage: if the template is not valid. The error has all problems of the
+            sections, unless the template is not valid YAML or has a problem at the top level.
         """
         return _TemplateReader(data).template()
 
