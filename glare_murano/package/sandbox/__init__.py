@@ -6,10 +6,12 @@ Each file gets a new child, since a file must not affect the next file, and a pr
 its limits. The children are forked by a warm process, which has already imported the function; see
 ``fork_server``. A child has no environment variables, no configuration, and no open files of this
 process. The child's answer is JSON. The caller must check the answer, since nothing in it can be
-trusted. ``turns`` lets many callers share few children.
+trusted. ``conversation`` lets a child ask questions, instead of reading a file. ``turns`` lets many
+callers share few children.
 
 The child runs as the same user as this process. So the limits protect against faults, and against
-files that exploit faults, but not against a hostile plug-in that the operator has installed.
+files that exploit faults, but not against a hostile plug-in that the operator has installed. On a
+kernel with Landlock, ``walls`` also restricts what the child can reach.
 """
 
 from glare_murano.package.sandbox.children import (
@@ -17,9 +19,11 @@ from glare_murano.package.sandbox.children import (
     Answer,
     ChildFailed,
     ChildSettings,
+    Function,
     LimitReached,
     run,
 )
+from glare_murano.package.sandbox.conversation import Questions, converse
 from glare_murano.package.sandbox.turns import Busy, Turns
 
 __all__ = [
@@ -28,7 +32,10 @@ __all__ = [
     "Busy",
     "ChildFailed",
     "ChildSettings",
+    "Function",
     "LimitReached",
+    "Questions",
     "Turns",
+    "converse",
     "run",
 ]

@@ -101,10 +101,10 @@ class Answer:
 class _WarmProcess:
     """A process that runs ``fork_server``, and forks the children that call one function.
 
-    :ivar started_by: the command that has started the process, and its ``PYTHONPATH``.
+    :ivar started_by: the arguments of the constructor.
     """
 
-    def __init__(self, command: Sequence[str], path: str) -> None:
+    def __init__(self, command: Sequence[str], path: str, preparation: bytes) -> None:
         """Start the warm process, and hide the memory and the open files of the calling process.
 
         The open files contain archives and the answers of children. Once they are hidden, no other
@@ -112,9 +112,10 @@ class _WarmProcess:
 
         :param command: the command that starts the process.
         :param path: the value of ``PYTHONPATH`` for the process.
+        :param preparation: the first message to the process, as JSON; see ``Function``.
         :raises OSError: if the process cannot be started.
         """
-        self.started_by = (command, path)
+        self.started_by = (command, path, preparation)
         limited_process.hide_memory()
         # The socket sends a message completely or not at all, and never waits.
         self._requests, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -132,6 +133,7 @@ class _WarmProcess:
                     env={"PYTHONPATH": path},
                     start_new_session=True,
                 )
+            self.send(preparation, ())
         except OSError:
             self._close()
             raise
@@ -202,80 +204,144 @@ def run(
     :raises ChildFailed: if the child or another process of the sandbox fails, the parameters are
         too long, or the answer is not JSON.
     """
-    seconds = _PATIENCE * settings.seconds
-    limits = {name: getattr(settings, name) for name in ("seconds", "memory", "file_size")}
-    request = {
-        "parameters": parameters,
-        "limits": limits,
-        "seconds": seconds,
-        "directory": tempfile.gettempdir(),
-        "readable": list(settings.readable),
-        "has_walls": _HAS_WALLS,
-    }
-    message = json.dumps(request).encode()
-    if len(message) > MAX_REQUEST:
-        raise ChildFailed(f"a request of {len(message)} bytes is too long")
+    message = request(parameters, settings)
     file.flush()
     # If the first warm process has ended, the second attempt starts another one.
     for _ in range(2):
-        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
-            descriptors = [each.fileno() for each in (file, output, answer)]
-            with _requested(function, settings.python, message, descriptors) as child:
-                report = child.wait(seconds + _GRACE, meanwhile)
-            if report is None:
-                _end_warm_process(function)
-                raise ChildFailed(f"its supervisor has not reported for {seconds + _GRACE} seconds")
-            if report:
-                return _read(json.loads(report), settings, answer, output)
-    raise ChildFailed("its supervisor has ended", _errors(function))
+        # The file is opened again, so that the child cannot write to it, or move its position here.
+        with (
+            open(f"/proc/self/fd/{file.fileno()}", "rb") as copy,
+            requested(Function(function), message, copy, settings) as child,
+        ):
+            if answer := child.read_answer(meanwhile):
+                return answer
+    raise child.failure()
 
 
-class _RequestedChild:
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A function that children call.
+
+    :param name: the name of the function, as ``MODULE:NAME``.
+    :param preparation: a value for JSON; None if the function needs no preparation. With a value,
+        ``name`` is the name of another function, which takes this value and returns the function
+        for the children. The warm process calls the other function once.
+    """
+
+    name: str
+    preparation: Any = None
+
+
+def request(parameters: Mapping[str, Any], settings: ChildSettings) -> bytes:
+    """Return a request for a child, as JSON; ``run`` describes the parameters.
+
+    :raises ChildFailed: if the request is too long.
+    """
+    limits = {name: getattr(settings, name) for name in ("seconds", "memory", "file_size")}
+    message = json.dumps(
+        {
+            "parameters": parameters,
+            "limits": limits,
+            "seconds": _PATIENCE * settings.seconds,
+            "directory": tempfile.gettempdir(),
+            "readable": list(settings.readable),
+            "has_walls": _HAS_WALLS,
+        }
+    ).encode()
+    if len(message) > MAX_REQUEST:
+        raise ChildFailed(f"a request of {len(message)} bytes is too long")
+    return message
+
+
+class RequestedChild:
     """A requested child, which this process can end without the supervisor of the child.
 
     Usually the supervisor ends the child when the time limit is over; see ``fork_server``. But
-    hostile code in the child could stop or kill the supervisor. So before the child reads the file,
-    the supervisor sends process descriptors of the child and of itself to this process.
+    hostile code in the child could stop or kill the supervisor. So before the child calls its
+    function, the supervisor sends process descriptors of the child and of itself to this process.
     """
 
-    def __init__(self, reports: socket.socket) -> None:
+    def __init__(
+        self,
+        function: Function,
+        settings: ChildSettings,
+        reports: socket.socket,
+        answer: IO[bytes],
+        output: IO[bytes],
+    ) -> None:
         """Prepare to receive messages from the supervisor of the child.
 
+        :param function: the function that the child calls.
+        :param settings: the limits of the child.
         :param reports: the socket from which the messages come.
+        :param answer: the file into which the child writes its answer.
+        :param output: the file into which the child prints.
         """
+        self._function = function
+        self._settings = settings
         self._reports = reports
+        reports.settimeout(_INTERVAL)
+        self._answer = answer
+        self._output = output
+        self._seconds = _PATIENCE * settings.seconds + _GRACE
+        self._deadline = time.monotonic() + self._seconds
         self._child = self._supervisor = -1
         self._directory = ""
-        # The result of ``wait``.
+        # The last message of the supervisor: the report that the child has ended.
         self._report: bytes | None = None
 
-    def wait(self, seconds: float, meanwhile: Callable[[], object]) -> bytes | None:
-        """Wait for the report that the child has ended.
+    def starts(self, meanwhile: Callable[[], object]) -> bool:
+        """Wait until the child can call its function, and return whether it can.
 
-        :param seconds: the longest time to wait, in seconds.
         :param meanwhile: a function that is called every second, as in ``run``.
-        :returns: the report; empty if the supervisor has ended without a report, and None if the
-            report does not come in time.
+        :returns: False if the supervisor has ended before.
+        :raises ChildFailed: if the wait takes too long.
         """
-        self._reports.settimeout(_INTERVAL)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            try:
-                # Green threads can wait for recv, but not for recv_fds.
-                self._reports.recv(1, socket.MSG_PEEK)
-                message, found, *_ = socket.recv_fds(
-                    self._reports, _MAX_REPORT, 2, socket.MSG_CMSG_CLOEXEC
-                )
-            except TimeoutError:
-                meanwhile()
-                continue
-            except OSError:
-                message, found = b"", []
-            if not found:
-                self._report = message
-                return message
+        while self._child < 0 and self._report is None:
+            self._receive(meanwhile)
+        return self._child >= 0
+
+    def read_answer(self, meanwhile: Callable[[], object]) -> Answer | None:
+        """Wait until the child has ended, and return its answer.
+
+        :param meanwhile: a function that is called every second, as in ``run``.
+        :returns: None if the supervisor of the child has ended without a report.
+        :raises LimitReached: as in ``run``.
+        :raises ChildFailed: as in ``run``.
+        """
+        while self._report is None:
+            self._receive(meanwhile)
+        if not self._report:
+            return None
+        return _read(json.loads(self._report), self._settings, self._answer, self._output)
+
+    def failure(self) -> ChildFailed:
+        """Return the error for a supervisor that has ended without a report."""
+        return ChildFailed("its supervisor has ended", _errors(self._function.name))
+
+    def _receive(self, meanwhile: Callable[[], object]) -> None:
+        """Receive the next message of the supervisor, or call ``meanwhile`` after a second.
+
+        :raises ChildFailed: if the time for the child is over. Then the warm process is ended, too.
+        """
+        if time.monotonic() >= self._deadline:
+            _end_warm_process(self._function.name)
+            raise ChildFailed(f"its supervisor has not reported for {self._seconds} seconds")
+        try:
+            # Green threads can wait for recv, but not for recv_fds.
+            self._reports.recv(1, socket.MSG_PEEK)
+            message, found, *_ = socket.recv_fds(
+                self._reports, _MAX_REPORT, 2, socket.MSG_CMSG_CLOEXEC
+            )
+        except TimeoutError:
+            meanwhile()
+            return
+        except OSError:
+            message, found = b"", []
+        if found:
             (self._child, self._supervisor), self._directory = found, message.decode()
-        return None
+        else:
+            self._report = message
 
     def end(self) -> None:
         """End the child, unless the supervisor has reported that the child has ended.
@@ -310,54 +376,56 @@ def _send_signal(process: int, number: int) -> bool:
 
 
 @contextlib.contextmanager
-def _requested(
-    function: str, python: str, message: bytes, descriptors: Sequence[int]
-) -> Iterator[_RequestedChild]:
+def requested(
+    function: Function, message: bytes, file: IO[bytes] | socket.socket, settings: ChildSettings
+) -> Iterator[RequestedChild]:
     """Request a child, and end it when the ``with`` statement ends, if it still runs.
 
-    :param function: the name of the function that the child calls.
-    :param python: as in ``ChildSettings``.
-    :param message: the request, as JSON.
-    :param descriptors: the descriptors of the file, the output and the answer.
+    :param function: the function that the child calls.
+    :param message: the result of ``request``.
+    :param file: the file or the socket for the child. This function closes it.
+    :param settings: the limits of the child, and its interpreter.
     :raises ChildFailed: if the warm process cannot be started.
     """
-    # The file is opened again, so that the child cannot write to it, or move its position here.
-    file = os.open(f"/proc/self/fd/{descriptors[0]}", os.O_RDONLY | os.O_CLOEXEC)
     reports, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with reports:
-        try:
-            _send(function, python, message, (file, *descriptors[1:], other.fileno()))
-        finally:
-            os.close(file)
-            other.close()
-        child = _RequestedChild(reports)
+    with (
+        tempfile.TemporaryFile() as answer,
+        tempfile.TemporaryFile() as output,
+        reports,
+    ):
+        with file, other:
+            descriptors = [each.fileno() for each in (file, output, answer, other)]
+            _send(function, settings.python, message, descriptors)
+        child = RequestedChild(function, settings, reports, answer, output)
         try:
             yield child
         finally:
             child.end()
 
 
-def _send(function: str, python: str, message: bytes, descriptors: Sequence[int]) -> None:
+def _send(function: Function, python: str, message: bytes, descriptors: Sequence[int]) -> None:
     """Send a request to the warm process for a function. If necessary, start this process first.
 
-    The other parameters are those of ``_requested``.
-
+    :param function: the function that the child calls.
+    :param python: as in ``ChildSettings``.
+    :param message: the request, as JSON.
     :param descriptors: the descriptors of the file, the output and the answer, and of the socket
         for the report.
     :raises ChildFailed: if the warm process cannot be started.
     """
-    command = (python or sys.executable, "-s", "-P", "-m", _PROGRAM, function)
+    command = (python or sys.executable, "-s", "-P", "-m", _PROGRAM, function.name)
     path = os.pathsep.join(map(os.path.abspath, sys.path))
+    preparation = json.dumps(function.preparation).encode()
     with _lock:
-        running = _processes.get(function)
-        if running and running.started_by == (command, path):
+        running = _processes.get(function.name)
+        if running and running.started_by == (command, path, preparation):
             with contextlib.suppress(OSError):
                 running.send(message, descriptors)
                 return
         if running:
-            _processes.pop(function).end()
+            _processes.pop(function.name).end()
         try:
-            started = _processes[function] = _WarmProcess(command, path)
+            started = _processes[function.name] = _WarmProcess(command, path, preparation)
             started.send(message, descriptors)
         except OSError as error:
             raise ChildFailed(f"the warm process cannot be started: {error}") from error

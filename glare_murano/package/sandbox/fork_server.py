@@ -51,7 +51,8 @@ _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 def main() -> None:
     """Serve requests to call a function, until the sender of the requests ends.
 
-    The command has one argument: the name of the function, as ``MODULE:NAME``.
+    The command has one argument: the name of the function, as ``MODULE:NAME``. The first message
+    from the sender is the preparation of the function; see ``children.Function``.
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -60,7 +61,11 @@ def main() -> None:
     limited_process.hide_memory()
     # The first call loads a library, which takes 0.1 s. Children get the loaded library.
     walls.abi()
+    requests = socket.socket(fileno=0)
+    preparation = json.loads(requests.recv(MAX_REQUEST))
     function = pkgutil.resolve_name(sys.argv[1])
+    if preparation is not None:
+        function = function(preparation)
     for group in (PLUGIN_NAMESPACE, FUNCTION_NAMESPACE):
         # The entry points are read here, once for all children. Reading them takes longer than
         # reading a small package.
@@ -68,7 +73,7 @@ def main() -> None:
     # Without this call, garbage collection in a child would copy the memory pages that it shares
     # with this process.
     gc.freeze()
-    with socket.socket(fileno=0) as requests:
+    with requests:
         while not _has_ended(requests):
             _serve_one(requests, function)
     # The process that started this one made it the leader of a process group. The group also

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Functions in child processes that ask questions."""
+
+import time
+
+import pytest
+
+from glare_murano.package import sandbox
+from glare_murano.package.sandbox import (
+    ChildFailed,
+    ChildSettings,
+    Function,
+    LimitReached,
+    children,
+    conversation,
+)
+from tests import processes
+from tests.unit.package import sandboxed
+
+
+@pytest.fixture(autouse=True)
+def emptied(temporary):
+    """Wait until nothing is left: the supervisor of a child that was killed removes its files."""
+    yield
+    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
+
+
+ASKS = "from glare_murano.package.sandbox import Questions\nask = Questions(file).ask\n"
+RAW = "import os, time\n"
+
+
+def converse(does, answer=lambda question: question, preparation=None, **settings):
+    function = Function(sandboxed.PREPARED if preparation else sandboxed.NAME, preparation)
+    return sandbox.converse(function, {"does": does}, answer, ChildSettings(**settings)).content
+
+
+def test_each_question_gets_its_answer():
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        return {"to": question, "long": "x" * 300_000}
+
+    does = f"{ASKS}result = [ask([n, 'a\\nb'])['to'] for n in range(3)]"
+    assert converse(does, answer) == [[n, "a\nb"] for n in range(3)] == asked
+
+
+def test_a_function_may_ask_nothing():
+    assert converse("result = 1") == 1
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        ("os.write(0, b'x' * 70_000); time.sleep(60)", "more than 65536 bytes is too long"),
+        ("os.write(0, b'{\\n'); time.sleep(60)", "is not JSON"),
+        ("os.write(0, b'\\xff\\n'); time.sleep(60)", "is not JSON"),
+        ("os.write(0, b'[' * 60_000 + b'\\n'); time.sleep(60)", "is not JSON"),
+        ("os.write(0, b'1\\n' * 10); time.sleep(60)", "has not read an answer for 1 seconds"),
+    ],
+)
+def test_a_child_that_asks_wrongly_is_ended(monkeypatch, does, reason):
+    monkeypatch.setattr(conversation, "_SECONDS_TO_READ", 1)
+    start = time.monotonic()
+    with pytest.raises(ChildFailed, match=reason):
+        converse(RAW + does, lambda _: "x" * 1_000_000)
+    assert time.monotonic() - start < 30
+
+
+def test_a_child_that_ends_while_it_asks_has_failed():
+    with pytest.raises(ChildFailed, match="exit status was 5"):
+        converse(RAW + "os.write(0, b'1\\n'); os._exit(5)", lambda _: "x" * 1_000_000)
+
+
+def test_a_child_that_closes_the_socket_has_its_result():
+    assert converse(RAW + "os.close(0); result = 3") == 3
+
+
+def test_a_child_has_its_limit_of_time_while_it_asks():
+    with pytest.raises(LimitReached):
+        converse(f"{ASKS}while True: ask(1)", seconds=1)
+
+
+def test_an_error_in_an_answer_ends_the_child():
+    def refuse(question):
+        raise KeyError(question)
+
+    with pytest.raises(KeyError, match="secret"):
+        converse(f"{ASKS}ask('secret')", refuse)
+
+
+def test_the_caller_does_something_meanwhile():
+    calls = []
+    function = Function(sandboxed.NAME)
+    does = {"does": "import time; time.sleep(2.5)"}
+    sandbox.converse(function, does, str, ChildSettings(), lambda: calls.append(1))
+    assert len(calls) == 2
+
+
+def test_a_function_is_prepared_once_in_the_warm_process():
+    does = "import os; result = [prepared, os.getppid()]"
+    assert converse(does, preparation={"a": 1})[0] == {"a": 1}
+    former = children._processes[sandboxed.PREPARED]
+    assert converse(does, preparation={"a": 1})[0] == {"a": 1}
+    assert children._processes[sandboxed.PREPARED] is former
+    # Another preparation needs another warm process.
+    assert converse(does, preparation={"a": 2})[0] == {"a": 2}
+    assert children._processes[sandboxed.PREPARED] is not former
+
+
+def test_a_function_is_never_called_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(children, "_HAS_WALLS", False)
+    called = tmp_path / "called"
+    does = (
+        f"import os, signal, time\n"
+        f"open({str(called)!r}, 'a').write('x')\n"
+        f"os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
+    )
+    with pytest.raises(ChildFailed, match="its supervisor has ended"):
+        converse(does)
+    assert called.read_text() == "x"
