@@ -21,7 +21,9 @@ from glare_murano.package.sandbox.children import (
     ChildSettings,
     Function,
     LimitReached,
+    keep,
     run,
+    start,
 )
 from glare_murano.package.sandbox.conversation import Questions, converse
 from glare_murano.package.sandbox.turns import Busy, Turns
@@ -37,5 +39,7 @@ __all__ = [
     "Questions",
     "Turns",
     "converse",
+    "keep",
     "run",
+    "start",
 ]

@@ -77,6 +77,7 @@ class ChildSettings:
         Under uWSGI, the path is necessary, since ``sys.executable`` is uWSGI itself.
     :param readable: paths of files and directories that the child can read, besides its file and
         Python's modules.
+    :param ports: the TCP ports of any host to which the child can connect.
     """
 
     seconds: int = 20
@@ -84,6 +85,7 @@ class ChildSettings:
     file_size: int = 512 * 1024**2
     python: str = ""
     readable: Sequence[str] = ()
+    ports: Sequence[int] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,16 +119,20 @@ class _WarmProcess:
         """
         self.started_by = (command, path, preparation)
         limited_process.hide_memory()
-        # The socket sends a message completely or not at all, and never waits.
+        self._kept: set[bytes] = set()
+        # These sockets send a message completely or not at all, and never wait.
         self._requests, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._requests.setblocking(False)
+        self._values, of_process = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._values.setblocking(False)
         # This file is in memory, and not in the directory for temporary files.
         self._output = os.fdopen(os.memfd_create("output"), "rb")
         try:
-            with other:
+            with other, of_process:
                 self._process = subprocess.Popen(  # noqa: S603 - with arguments of ours alone
-                    command,
+                    [*command, str(of_process.fileno())],
                     stdin=other.fileno(),
+                    pass_fds=[of_process.fileno()],
                     stdout=self._output.fileno(),
                     stderr=self._output.fileno(),
                     cwd="/",
@@ -146,6 +152,15 @@ class _WarmProcess:
         :raises OSError: if the process has ended, or cannot take the request at once.
         """
         socket.send_fds(self._requests, [request], list(descriptors))
+
+    def keep(self, value: bytes) -> None:
+        """Send a value to the process, unless it already has the value; see ``keep``.
+
+        :raises OSError: if the process has ended, or cannot take the value at once.
+        """
+        if value not in self._kept:
+            self._values.send(value)
+            self._kept.add(value)
 
     def errors(self) -> str:
         """Return the last lines that the process has printed; empty unless the process fails."""
@@ -171,6 +186,7 @@ class _WarmProcess:
 
     def _close(self) -> None:
         self._requests.close()
+        self._values.close()
         self._output.close()
 
 
@@ -245,6 +261,7 @@ def request(parameters: Mapping[str, Any], settings: ChildSettings) -> bytes:
             "seconds": _PATIENCE * settings.seconds,
             "directory": tempfile.gettempdir(),
             "readable": list(settings.readable),
+            "ports": list(settings.ports),
             "has_walls": _HAS_WALLS,
         }
     ).encode()
@@ -403,12 +420,39 @@ def requested(
             child.end()
 
 
-def _send(function: Function, python: str, message: bytes, descriptors: Sequence[int]) -> None:
+def start(function: Function, python: str = "") -> None:
+    """Start the warm process for a function, so that the first child need not wait for it.
+
+    :param function: the function that children will call.
+    :param python: as in ``ChildSettings``.
+    :raises ChildFailed: if the warm process cannot be started.
+    """
+    _send(function, python, None, ())
+
+
+def keep(function: Function, value: Any) -> None:
+    """Let the warm process of a function keep a value, from which all later children are forked.
+
+    The process calls the method ``keep`` of the prepared function with this value, once. Nothing is
+    done if the process does not run, or is busy.
+
+    :param function: the function, which has a preparation.
+    :param value: a value for JSON, with at most ``MAX_REQUEST`` bytes.
+    """
+    with _lock:
+        if running := _processes.get(function.name):
+            with contextlib.suppress(OSError):
+                running.keep(json.dumps(value).encode())
+
+
+def _send(
+    function: Function, python: str, message: bytes | None, descriptors: Sequence[int]
+) -> None:
     """Send a request to the warm process for a function. If necessary, start this process first.
 
     :param function: the function that the child calls.
     :param python: as in ``ChildSettings``.
-    :param message: the request, as JSON.
+    :param message: the request, as JSON; None to send no request.
     :param descriptors: the descriptors of the file, the output and the answer, and of the socket
         for the report.
     :raises ChildFailed: if the warm process cannot be started.
@@ -420,13 +464,15 @@ def _send(function: Function, python: str, message: bytes, descriptors: Sequence
         running = _processes.get(function.name)
         if running and running.started_by == (command, path, preparation):
             with contextlib.suppress(OSError):
-                running.send(message, descriptors)
+                if message is not None:
+                    running.send(message, descriptors)
                 return
         if running:
             _processes.pop(function.name).end()
         try:
             started = _processes[function.name] = _WarmProcess(command, path, preparation)
-            started.send(message, descriptors)
+            if message is not None:
+                started.send(message, descriptors)
         except OSError as error:
             raise ChildFailed(f"the warm process cannot be started: {error}") from error
 

@@ -2,9 +2,10 @@
 
 """Call a function in a child process, and answer the questions that it asks.
 
-Each question and each answer is one line of JSON. The child asks one question after another over a
-socket. Nothing in a question can be trusted. This module is for the caller; ``Questions`` is for
-the function in the child.
+Each question and each answer is one line of JSON: a list with the number of the question, and the
+question or its answer. The child asks one question after another over a socket. Nothing in a
+question can be trusted. This module is for the caller; ``Questions`` is for the function in the
+child.
 """
 
 import contextlib
@@ -42,6 +43,9 @@ class Questions:
         :param file: the file that the function gets; it is the child's end of the socket.
         """
         self._file = file
+        self._number = 0
+        # Under eventlet, the caller's sockets do not wait, and this setting is inherited.
+        os.set_blocking(file.fileno(), True)
 
     def ask(self, question: Any) -> Any:
         """Ask a question, and return the answer.
@@ -49,11 +53,16 @@ class Questions:
         :param question: a value for JSON. As JSON, it has at most ``MAX_QUESTION`` bytes.
         :raises EOFError: if the caller does not answer any more.
         """
+        number = self._number = self._number + 1
         with open(os.dup(self._file.fileno()), "wb") as writer:
-            writer.write(json.dumps(question).encode() + b"\n")
-        if not (line := self._file.readline()):
-            raise EOFError("the question was not answered")
-        return json.loads(line)
+            writer.write(json.dumps([number, question]).encode() + b"\n")
+        # If an error has ended an earlier call, the answer to that question comes first.
+        answered = 0
+        while answered != number:
+            if not (line := self._file.readline()):
+                raise EOFError("the question was not answered")
+            answered, answer = json.loads(line)
+        return answer
 
 
 def converse(
@@ -87,18 +96,20 @@ def converse(
         with ours, requested(function, message, of_child, settings) as child:
             if not child.starts(meanwhile):
                 continue
-            for question in _questions(ours, meanwhile):
-                _send(ours, answer(question))
+            for number, question in _questions(ours, meanwhile):
+                _send(ours, [number, answer(question)])
             if result := child.read_answer(meanwhile):
                 return result
             break
     raise child.failure()
 
 
-def _questions(connection: socket.socket, meanwhile: Callable[[], object]) -> Iterator[Any]:
-    """Yield the questions of a child until it closes the connection.
+def _questions(
+    connection: socket.socket, meanwhile: Callable[[], object]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the questions of a child, with their numbers, until it closes the connection.
 
-    :raises ChildFailed: if a question is too long, or is not JSON.
+    :raises ChildFailed: if a question is too long, or has another form.
     """
     received = b""
     while True:
@@ -122,11 +133,15 @@ def _questions(connection: socket.socket, meanwhile: Callable[[], object]) -> It
             yield _parsed(line)
 
 
-def _parsed(line: bytes) -> Any:
+def _parsed(line: bytes) -> tuple[int, Any]:
     try:
-        return json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ChildFailed(f"a question is not JSON: {error}") from error
+    match content:
+        case [int(number), question]:
+            return number, question
+    raise ChildFailed("a question has no number")
 
 
 def _send(connection: socket.socket, answer: Any) -> None:

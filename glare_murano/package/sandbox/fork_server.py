@@ -51,8 +51,9 @@ _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 def main() -> None:
     """Serve requests to call a function, until the sender of the requests ends.
 
-    The command has one argument: the name of the function, as ``MODULE:NAME``. The first message
-    from the sender is the preparation of the function; see ``children.Function``.
+    The command has two arguments: the name of the function, as ``MODULE:NAME``, and the descriptor
+    of a socket for values to keep. The first request is the preparation of the function; see
+    ``children.Function`` and ``children.keep``.
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -70,12 +71,14 @@ def main() -> None:
         # The entry points are read here, once for all children. Reading them takes longer than
         # reading a small package.
         registered_formats(group)
-    # Without this call, garbage collection in a child would copy the memory pages that it shares
-    # with this process.
-    gc.freeze()
-    with requests:
+    values = socket.socket(fileno=int(sys.argv[2]))
+    os.set_inheritable(values.fileno(), False)
+    with requests, values:
         while not _has_ended(requests):
-            _serve_one(requests, function)
+            # Without this call, garbage collection in a child would copy the memory pages that it
+            # shares with this process.
+            gc.freeze()
+            _serve_one(requests, values, function)
     # The process that started this one made it the leader of a process group. The group also
     # contains the supervisor and the child that wait for a request. They may have been stopped, so
     # they are killed.
@@ -90,21 +93,28 @@ def _has_ended(requests: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _serve_one(requests: socket.socket, function: Callable[..., Any]) -> None:
+def _serve_one(
+    requests: socket.socket, values: socket.socket, function: Callable[..., Any]
+) -> None:
     """Fork a supervisor, which forks a child, and wait until the child has received a request.
 
+    Meanwhile, let the function keep values. The waiting child does not have them, but the next one.
     The wait also ends when the supervisor or the sender of requests ends.
     """
     taken, take = os.pipe()
     if not os.fork():
         os.close(taken)
+        values.close()
         _end(lambda: _supervise(requests, take, function))
     os.close(take)
     with open(taken, "rb") as pipe:
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
         poll.register(requests, 0)
-        poll.poll()
+        poll.register(values, select.POLLIN)
+        while [number for number, _ in poll.poll()] == [values.fileno()]:
+            if value := values.recv(MAX_REQUEST):
+                function.keep(json.loads(value))  # type: ignore[attr-defined]
         if not _has_ended(requests) and not pipe.read(1):
             # The supervisor has ended without a request; it may have been killed.
             time.sleep(_PAUSE)

@@ -79,7 +79,7 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
     try:
         _limit(**request["limits"])
         if request["has_walls"]:
-            walls.restrict(directory, request["readable"])
+            walls.restrict(directory, request["readable"], request["ports"])
         _answer(function, request["parameters"])
     except MemoryError:
         # Nothing else works reliably after memory has run out.

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import landlockpy
-from landlockpy import AccessFS, Scope
+from landlockpy import AccessFS, AccessNet, Scope
 
 _READ = AccessFS.READ_FILE | AccessFS.READ_DIR
 # What a child can do in its own directory. It cannot make devices or sockets there, and cannot
@@ -61,15 +61,17 @@ def abi() -> int:
     return 0
 
 
-def restrict(directory: str, readable: Iterable[str]) -> None:
+def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> None:
     """Restrict this process, and the processes that it will start, for ever.
 
     This process can read the files of Python, of its modules and of the given paths, and can write
-    into one directory. It can neither connect by TCP nor accept connections, and can send signals
-    to itself and its own processes only. Without Landlock, nothing is restricted.
+    into one directory. It can connect by TCP only to the given ports, and cannot accept
+    connections. It can send signals to itself and its own processes only. Without Landlock, nothing
+    is restricted.
 
     :param directory: the directory into which this process can write.
     :param readable: paths of further files and directories. Missing ones are left out.
+    :param ports: ports of any host.
     :raises OSError: if the kernel has Landlock, but the restriction fails.
     """
     if not abi():
@@ -80,6 +82,8 @@ def restrict(directory: str, readable: Iterable[str]) -> None:
                 rules.allow_path(path, _READ if os.path.isdir(path) else AccessFS.READ_FILE)
         rules.allow_path(os.devnull, AccessFS.READ_FILE | AccessFS.WRITE_FILE)
         rules.allow_path(directory, _OWN)
+        for port in ports:
+            rules.allow_port(port, AccessNet.CONNECT_TCP)
         rules.restrict()
 
 

@@ -2,12 +2,10 @@
 
 """The functions that tests call in a child process."""
 
-import functools
-from collections.abc import Callable
 from typing import IO, Any
 
 NAME = "tests.unit.package.sandboxed:act"
-PREPARED = "tests.unit.package.sandboxed:prepare"
+PREPARED = "tests.unit.package.sandboxed:Prepared"
 
 
 def act(file: IO[bytes], does: str, **names: Any) -> Any:
@@ -17,6 +15,15 @@ def act(file: IO[bytes], does: str, **names: Any) -> Any:
     return scope["result"]
 
 
-def prepare(preparation: Any) -> Callable[..., Any]:
-    """Return ``act``, whose code can use ``prepared``."""
-    return functools.partial(act, prepared=preparation)
+class Prepared:
+    """``act``, whose code can use ``prepared`` and ``kept``."""
+
+    def __init__(self, preparation: Any) -> None:
+        self._preparation = preparation
+        self._kept: list[Any] = []
+
+    def __call__(self, file: IO[bytes], does: str) -> Any:
+        return act(file, does, prepared=self._preparation, kept=self._kept)
+
+    def keep(self, value: Any) -> None:
+        self._kept.append(value)

@@ -57,7 +57,8 @@ def test_a_function_may_ask_nothing():
         ("os.write(0, b'{\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'\\xff\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'[' * 60_000 + b'\\n'); time.sleep(60)", "is not JSON"),
-        ("os.write(0, b'1\\n' * 10); time.sleep(60)", "has not read an answer for 1 seconds"),
+        ("os.write(0, b'1\\n'); time.sleep(60)", "has no number"),
+        ("os.write(0, b'[1, 2]\\n' * 10); time.sleep(60)", "has not read an answer for 1 seconds"),
     ],
 )
 def test_a_child_that_asks_wrongly_is_ended(monkeypatch, does, reason):
@@ -70,7 +71,24 @@ def test_a_child_that_asks_wrongly_is_ended(monkeypatch, does, reason):
 
 def test_a_child_that_ends_while_it_asks_has_failed():
     with pytest.raises(ChildFailed, match="exit status was 5"):
-        converse(RAW + "os.write(0, b'1\\n'); os._exit(5)", lambda _: "x" * 1_000_000)
+        converse(RAW + "os.write(0, b'[1, 2]\\n'); os._exit(5)", lambda _: "x" * 1_000_000)
+
+
+def test_an_interrupted_question_does_not_shift_the_answers():
+    does = (
+        "import signal, time\n"
+        "def interrupt(*_): raise KeyError\n"
+        "signal.signal(signal.SIGALRM, interrupt)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+        "try: ask(1)\n"
+        "except KeyError: result = ask(2)"
+    )
+
+    def answer(question):
+        time.sleep(1 if question == 1 else 0)
+        return question
+
+    assert converse(f"{ASKS}{does}", answer) == 2
 
 
 def test_a_child_that_closes_the_socket_has_its_result():
@@ -107,6 +125,26 @@ def test_a_function_is_prepared_once_in_the_warm_process():
     # Another preparation needs another warm process.
     assert converse(does, preparation={"a": 2})[0] == {"a": 2}
     assert children._processes[sandboxed.PREPARED] is not former
+
+
+def test_a_warm_process_can_be_started_before_its_first_child():
+    sandbox.start(Function(sandboxed.PREPARED, "early"))
+    started = children._processes[sandboxed.PREPARED]
+    assert converse("result = prepared", preparation="early") == "early"
+    assert children._processes[sandboxed.PREPARED] is started
+
+
+def test_later_children_have_what_the_warm_process_keeps():
+    function = Function(sandboxed.PREPARED, "keeping")
+    sandbox.keep(function, "before the start")
+    assert converse("result = kept", preparation="keeping") == []
+    for value in ("a", "b", "a"):
+        sandbox.keep(function, value)
+    # A child that waits for the next request was forked before.
+    converse("result = kept", preparation="keeping")
+    processes.wait_until(
+        lambda: converse("result = kept", preparation="keeping") == ["a", "b"], "the values"
+    )
 
 
 def test_a_function_is_never_called_twice(tmp_path, monkeypatch):

@@ -26,13 +26,13 @@ def landlock():
         pytest.fail("these tests need Linux 6.12 with Landlock")
 
 
-def act(does, readable=()):
+def act(does, readable=(), ports=()):
     """Run code in a child; return its result, or the name of the error that it raises."""
     code = f"{IMPORTS}try:\n    {does}\nexcept OSError as error:\n    result = type(error).__name__"
     with tempfile.TemporaryFile() as file:
         file.write(b"the content of the file")
         file.seek(0)
-        settings = ChildSettings(readable=readable)
+        settings = ChildSettings(readable=readable, ports=ports)
         return sandbox.run(sandboxed.NAME, file, {"does": code}, settings).content
 
 
@@ -91,7 +91,11 @@ def test_a_child_writes_only_into_its_own_directory(refused, tmp_path, temporary
 def test_a_child_cannot_connect_or_listen(refused):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        refused(f"socket.create_connection(('127.0.0.1', {port})).close()")
+        connect = f"socket.create_connection(('127.0.0.1', {port})).close()"
+        refused(connect)
+        # A child connects to the ports that its caller names.
+        assert act(connect, ports=[port]) is None
+        assert act(connect, ports=[port + 1]) == "PermissionError"
     refused("socket.create_server(('127.0.0.1', 0)).close()")
 
 
