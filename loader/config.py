@@ -137,6 +137,12 @@ SERVICE_OPTIONS: options.Options = {
             "option. They read packages_service, which therefore stays murano.",
         ),
         cfg.BoolOpt(
+            "request_cells",
+            default=True,
+            help="Whether static actions and requests for schemas run in a process of their own, a "
+            "cell, which has no secret of the engine. Deployments run in the engine's process.",
+        ),
+        cfg.BoolOpt(
             "decrypt_data",
             default=False,
             help="Whether packages may call decryptData, which reads a secret of Barbican. The "

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import pathlib
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from loader.environments.pins import Pins
 from loader.fetcher import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
+from loader.formats.source import PackageSource
 from loader.offline import OfflineIndex
 from loader.resolution import Choice, Resolution
 from loader.subclass_search import Subclasses
@@ -133,6 +135,7 @@ class PackageLoader:
         # The mapping is replaced as a whole, since other threads read it.
         self._loaded: dict[str, dict[Version, Package]] = {}
         self._releases: dict[resolver.PackageVersion, Release] = {}
+        self._sources: dict[resolver.PackageVersion, PackageSource] = {}
         # Class and range in the header of an object -> the package that was chosen for it.
         self._of_headers: dict[tuple[str, VersionSpec], Choice] = {}
         # The resolution is never changed, but replaced, since other threads read it.
@@ -303,6 +306,16 @@ class PackageLoader:
         :raises KeyError: if the package was not loaded by this loader.
         """
         return self._releases[resolver.PackageVersion(package.full_name, package.version)]
+
+    def path(self, package: Package) -> pathlib.Path:
+        """Return the path of the archive or the directory from which a package was loaded.
+
+        >>> packages.path(packages.load("org.db", "1")).suffix
+        ''
+
+        :raises KeyError: if the package was not loaded by this loader.
+        """
+        return self._sources[resolver.PackageVersion(package.full_name, package.version)].path
 
     def load_all(self, fqn: str, range: str | VersionSpec | None = "*") -> list[Package]:
         """Load a package with all packages that it requires, directly or through others.
@@ -686,6 +699,7 @@ class PackageLoader:
         with self._changes:
             # Another thread may have loaded the version meanwhile. Then its object is kept.
             self._releases.setdefault(release.key, release)
+            self._sources.setdefault(release.key, source)
             self._requirements.setdefault(release.key, requirements)
             versions = {release.version: package, **self._loaded.get(release.fqn, {})}
             self._loaded = {**self._loaded, release.fqn: versions}

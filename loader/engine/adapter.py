@@ -4,9 +4,11 @@
 
 import functools
 import logging
+import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol, Self
 
+from keystoneauth1 import session as ksa_session
 from murano.common import config as murano_config
 from murano.dsl import constants, exceptions
 from murano.dsl import murano_package as dsl_package
@@ -82,13 +84,8 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         :param execution_session: the credentials of the task.
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
-        scope = Scope(
-            session=credentials.task_session(execution_session),
-            project_id=execution_session.project_id,
-            region_name=CONF.home_region,
-            is_own=True,
-        )
-        return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
+        session = credentials.task_session(execution_session)
+        return cls(package_loader(session, execution_session.project_id))
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
         """Load the package of an object in a model.
@@ -275,12 +272,46 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         """
         return self._loader.is_core_library(package)
 
+    def class_config(self, release: Release, name: str) -> Any:
+        """Return the values that the operator has written for a class; see ``class_config``."""
+        return class_config(release, name)
+
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)
         if key not in self._packages:
             release = self._loader.release(package)
             self._packages[key] = EnginePackage(self, package, release)
         return self._packages[key]
+
+
+def package_loader(session: ksa_session.Session, project_id: str) -> PackageLoader:
+    """Make this project's loader for a task; no request is sent to a catalogue.
+
+    :param session: the session of the task.
+    :param project_id: the project of the task.
+    :raises LoaderError: if the configuration or the cache directory cannot be used.
+    """
+    scope = Scope(session=session, project_id=project_id, region_name=CONF.home_region, is_own=True)
+    return config.package_loader(CONF, scope, CONF.murano.enabled_plugins)
+
+
+def class_config(release: Release, name: str) -> Any:
+    """Return the values that the operator has written in a file for a class of a release.
+
+    :returns: an empty dictionary if there is no file, or if the package may not read the file, see
+        ``class_configs.may_read``.
+    """
+    if class_configs.may_read(name, release, config.reserved_names(CONF)):
+        # Murano reads only the version of its package.
+        package = types.SimpleNamespace(version=release.version)
+        return murano_package.MuranoPackage.get_class_config(package, name)
+    # Only the log names the file: the package must not learn that it exists.
+    for path in class_configs.find(CONF.engine.class_configs, name):
+        LOG.warning(
+            "%s is not used for class %s of package %s: %s project %s does not own the name",
+            *(path, name, release, release.visibility, release.owner),
+        )
+    return {}
 
 
 def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str = "") -> Exception:
@@ -318,6 +349,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         :param release: the release that the package was loaded from.
         """
         self._release = release
+        self._engine_loader = loader
         # This reference keeps the loader alive: the base class has only a weak one.
         requirer = PackageVersion(package.full_name, package.version)
         self._requirement_loader = _RequirementLoader(loader, requirer)
@@ -333,27 +365,15 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             getattr(package, "meta", None),
         )
         for name in package.classes:
-            self.register_class(functools.partial(_parse_class, package, name), name)
+            self.register_class(functools.partial(parse_class, package, name), name)
         # The name is not enough: any project may publish a private package with this name.
         self.is_core_library = loader.is_core_library(package)
         if self.is_core_library:
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:
-        """Return the values that the operator has written in a file for a class.
-
-        :returns: an empty dictionary if there is no file, or if the package may not read the file,
-            see ``class_configs.may_read``.
-        """
-        if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
-            return super().get_class_config(name)
-        # Only the log names the file: the package must not learn that it exists.
-        for path in class_configs.find(CONF.engine.class_configs, name):
-            LOG.warning(
-                "%s is not used for class %s of package %s: %s project %s does not own the name",
-                *(path, name, self._release, self._release.visibility, self._release.owner),
-            )
-        return {}
+        """Return the values of a class; see ``EnginePackageLoader.class_config``."""
+        return self._engine_loader.class_config(self._release, name)
 
     def find_class(self, name: str, search_requirements: bool = True) -> Any:
         """Find a class of the package, or of the packages that it requires.
@@ -437,6 +457,7 @@ class _RequirementLoader:
         return self._loader.load_requirement(self._requirer, package_name, version_spec)
 
 
-def _parse_class(package: Package, name: str) -> Any:
+def parse_class(package: Package, name: str) -> Any:
+    """Return the YAML documents in the file of a class, as ``ParsedClasses.parse`` does."""
     code, file = error_places.read_class(package, name)
     return parsed_classes.kept.parse(code, file, package.runtime_version)

@@ -24,6 +24,7 @@ class ExecutionSession(Protocol):
 
     token: str
     project_id: str
+    user_id: str | None
     environment_owner_project_id: str | None
 
 

@@ -29,6 +29,7 @@ from oslo_config import cfg
 from oslo_service import service
 
 from loader.engine import results, tasks, watchdog
+from loader.engine.cells import requests
 
 LOG = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def start(self) -> None:
         """Receive tasks, and watch them; each worker calls this in its own process."""
         self._watchdog.start()
+        if requests.are_enabled():
+            requests.prepare()
         super().start()
 
     def stop(self, graceful: bool = False) -> None:

@@ -33,9 +33,17 @@ class PackageSource(os.PathLike[str]):
         :raises InvalidArchive: if the archive breaks a rule for archives.
         """
 
-    @abc.abstractmethod
     def __str__(self) -> str:
         """Return the path of the package's directory or archive, for messages."""
+        return str(self.path)
+
+    @property
+    @abc.abstractmethod
+    def path(self) -> pathlib.Path:
+        """The path of the package's directory or archive.
+
+        :raises LoaderError: if the archive cannot be fetched.
+        """
 
     @abc.abstractmethod
     def fetch(self) -> None:
@@ -82,7 +90,9 @@ class DirectorySource(PackageSource):
     def __fspath__(self) -> str:
         return str(self._root)
 
-    __str__ = __fspath__
+    @property
+    def path(self) -> pathlib.Path:
+        return self._root
 
     def fetch(self) -> None:
         """Do nothing: the files are on this host."""
@@ -121,8 +131,9 @@ class ArchiveSource(PackageSource):
     def __fspath__(self) -> str:
         return str(self._unpacked())
 
-    def __str__(self) -> str:
-        return str(self._path or self._archive())
+    @property
+    def path(self) -> pathlib.Path:
+        return self._path or self._archive()
 
     def fetch(self) -> None:
         self._path = self._archive()

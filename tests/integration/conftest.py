@@ -90,7 +90,7 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     """The same, to be changed by one test."""
     yield engine_conf
     for group, names in (
-        ("engine", ("package_loader", "packages_service")),
+        ("engine", ("package_loader", "packages_service", "request_cells")),
         ("engine", ("packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs", "decrypt_data", "reachable_endpoints")),
         ("murano_auth", ("www_authenticate_uri",)),

@@ -213,7 +213,9 @@ def test_nested_calls_are_bounded(run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("loop", ["While: !yaql true", "Repeat: 1000000000000"])
-def test_loops_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+def test_loops_are_bounded(run: Run, conf: Any, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    # A cell does not see changes of this process.
+    conf.set_override("request_cells", False, "engine")
     monkeypatch.setattr(task_usage, "MAX_ITERATIONS", 500)
 
     assert run("$x: 0", "While: $x < 500\n        Do:\n          - $x: $x + 1", "Return: $x") == 500
@@ -356,7 +358,9 @@ def limit_messages(conf: Any) -> Any:
 
 
 @pytest.mark.usefixtures("limit_messages")
-def test_log_lines_are_bounded(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_are_bounded(run: Run, conf: Any, caplog: pytest.LogCaptureFixture) -> None:
+    # The lines of a cell are logged by another logger.
+    conf.set_override("request_cells", False, "engine")
     caplog.set_level(logging.INFO)
     long = task_usage.MAX_MESSAGE + 7
 

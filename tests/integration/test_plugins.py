@@ -13,7 +13,9 @@ from murano.engine import package_loader as murano_package_loader
 
 from examples import demo
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
+from glare_murano.package.sandbox import children
 from loader.engine import adapter
+from loader.engine.cells import warm
 from loader.engine.extensions import NAMESPACE
 from tests import packages
 from tests.integration import example, publish, tasks
@@ -295,6 +297,8 @@ def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
         tasks.call_static(f"{name}.Thing", "sum")
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
     monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", adapter.PluginLoader())
+    # An operator restarts the engine, and with it the process that has imported the plug-ins.
+    children._end_warm_process(warm.NAME)
     assert tasks.call_static(f"{name}.Thing", "sum") == 42
 
 

@@ -21,6 +21,7 @@ from loader.engine.patches import (
     language,
     loader_choice,
     models,
+    request_cells,
     schema_conditions,
     schema_generator,
     system_classes,
@@ -89,3 +90,5 @@ def install() -> None:
     system_classes.use_own_trusts()
     system_classes.read_secrets_of_user()
     core_library.give_config_to_core_library()
+    # The last patch: a cell serves requests by the endpoints that all other patches have made.
+    request_cells.serve_requests_in_cells()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Write what a cell logs to the engine's log."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from glare_murano.package.errors import shown
+from loader.engine import task_usage
+
+LOG = logging.getLogger(__name__)
+
+# The logger of packages, and the prefix of the names that Murano gives to their loggers.
+_PACKAGES = logging.getLogger("applications")
+_PREFIX = "applications."
+# How many lines of a cell are logged besides those of its packages.
+_MAX_LINES = 1000
+# The longest line that a cell sends, in characters.
+_MAX_TEXT = 8000
+
+
+class QuestionHandler(logging.Handler):
+    """Sends what is logged in a cell to the engine's process."""
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        """Make a handler.
+
+        :param ask: a function that asks a question.
+        """
+        super().__init__()
+        self._ask = ask
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record."""
+        text = self.format(record)[:_MAX_TEXT]
+        line = {"logger": record.name, "level": record.levelno, "text": text}
+        self._ask({"question": "log", **line})
+
+
+class CellLog:
+    """Logs what one cell sends, in the engine's process."""
+
+    def __init__(self, kind: str, maximum: int) -> None:
+        """Begin a log.
+
+        :param kind: the kind of the request, such as ``static action``.
+        :param maximum: how many lines the packages may log.
+        """
+        self._kind = kind
+        self._left = maximum + _MAX_LINES
+
+    def write(self, logger: str, level: int, text: str) -> None:
+        """Log a line. Further lines of a cell that sends too many are dropped.
+
+        Nothing here can be trusted. Python keeps each logger for ever, so all packages share one.
+        """
+        self._left -= 1
+        if self._left < 0:
+            return
+        level = min(max(level, logging.DEBUG), logging.ERROR)
+        text = task_usage.log_lines(text[:_MAX_TEXT])
+        found = _PACKAGES if logger.startswith(_PREFIX) else LOG
+        found.log(level, "A %s, %s: %s", self._kind, shown(logger.removeprefix(_PREFIX)), text)

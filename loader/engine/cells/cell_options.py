@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options of the engine that a cell knows; it knows no secret one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oslo_config import cfg
+
+# The groups of which a cell knows all options that are not secret.
+_GROUPS = ("engine", "murano", "package_loader", "heat", "neutron", "mistral", "glance", "barbican")
+# The options of other groups that a cell knows.
+_OPTIONS = {
+    "DEFAULT": ("home_region",),
+    "murano_auth": ("www_authenticate_uri", "cafile", "insecure", "timeout"),
+    "keystone_authtoken": ("www_authenticate_uri",),
+}
+# Paths that are of no use in a cell, and the option that makes cells.
+_LEFT_OUT = {
+    "request_cells",
+    "signing_key",
+    "class_configs",
+    "packages_cache",
+    "lock_file",
+    "reserved_names_file",
+}
+
+Values = Mapping[str, Mapping[str, Any]]
+
+
+def read(conf: cfg.ConfigOpts) -> Values:
+    """Return the options for a cell: group -> option -> value, as values for JSON.
+
+    Options with their default value are left out.
+    """
+    return {group: dict(_changed(conf, group)) for group in (*_GROUPS, *_OPTIONS)}
+
+
+def _changed(conf: cfg.ConfigOpts, group: str) -> Iterator[tuple[str, Any]]:
+    registered = conf._opts if group == "DEFAULT" else _registered(conf, group)
+    for name, entry in registered.items():
+        option = entry["opt"]
+        is_known = name in _OPTIONS[group] if group in _OPTIONS else name not in _LEFT_OUT
+        if is_known and not option.secret:
+            value = conf[name] if group == "DEFAULT" else conf[group][name]
+            if value != option.default:
+                yield name, value
+
+
+def _registered(conf: cfg.ConfigOpts, group: str) -> Mapping[str, Any]:
+    return conf._groups[group]._opts if group in conf._groups else {}
+
+
+def apply(conf: cfg.ConfigOpts, values: Values) -> None:
+    """Set the options of a cell. Options that are not registered yet are left out."""
+    for group, options in values.items():
+        registered = conf._opts if group == "DEFAULT" else _registered(conf, group)
+        for name in options.keys() & registered.keys():
+            conf.set_override(name, options[name], None if group == "DEFAULT" else group)

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Static actions and requests for schemas in cells.
+
+An extension plug-in gives the packages a method that runs Python, as hostile code could after it
+has broken out of YAQL.
+"""
+
+import json
+import os
+import pathlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from murano.common import auth_utils
+from murano.common import engine as murano_engine
+from murano.dsl import dsl_exception, exceptions
+from murano.engine import package_loader
+
+from examples import demo
+from glare_murano.package.sandbox import children
+from loader.engine import adapter, tasks
+from loader.engine.cells import cell_options, crossing_errors, requests, warm
+from loader.engine.extensions import NAMESPACE
+from tests import packages
+from tests.integration import publish
+from tests.integration import tasks as requested
+from tests.plugins import Site, site
+from tests.processes import wait_until
+
+__all__ = ["site"]
+
+PASSWORD = "planted-password"
+# A class file of the core library that no request of these tests needs.
+UNUSED = "LinuxMuranoInstance"
+CODE = """
+Methods:
+  add:
+    Scope: Public
+    Usage: Static
+    Arguments:
+      - a: {Contract: $.int().notNull()}
+    Body:
+      - Return: $a + 1
+"""
+PYTHON = """
+import ctypes, json, os, pathlib, socket, subprocess, sys
+
+class Python:
+    @staticmethod
+    def run(code):
+        found = {**globals(), "result": None}
+        try:
+            exec(code, found)
+        except Exception as error:
+            return type(error).__name__
+        return found["result"]
+"""
+RUNNING = """
+Namespaces: {{ext: org.test.ext}}
+Name: {name}.Thing
+Methods:
+  go:
+    Scope: Public
+    Usage: Static
+    Arguments:
+      - code: {{Contract: $.string().notNull()}}
+    Body:
+      - Return: !yaql "ext:Python.run($code)"
+"""
+
+
+@pytest.fixture
+def run_python(
+    site: Site, conf: Any, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Any]:
+    """Run Python in a cell, and return its result, or the name of the error that it raises."""
+    folder = tmp_path / "packages"
+    conf.set_override("load_packages_from", [str(folder)], "engine")
+    point = {"org.test.ext.Python": "python_plugin:Python"}
+    site.install("test-python", "1.0.0", {NAMESPACE: point}, {"python_plugin": PYTHON})
+    monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", adapter.PluginLoader())
+    # The process from which cells are forked imports the plug-ins when it starts.
+    children._end_warm_process(warm.NAME)
+    content = packages.content(name, Require={"test-python": "1"})
+    content["Classes/Thing.yaml"] = RUNNING.format(name=name).encode()
+    packages.write(folder / name, content)
+    return lambda code: requested.call_static(f"{name}.Thing", "go", code=code)
+
+
+def test_a_static_action_and_a_schema_are_made_in_cells(
+    name: str, write_class: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_class(name, CODE)
+    kinds = []
+    run = requests.run
+
+    def count(kind: str, *arguments: Any) -> Any:
+        kinds.append(kind)
+        return run(kind, *arguments)
+
+    monkeypatch.setattr(requests, "run", count)
+    assert requested.call_static(f"{name}.Thing", "add", a=2) == 3
+    assert requested.schemas(f"{name}.Thing")[""]["type"] == "object"
+    assert kinds == ["static action", "request for a schema"]
+
+
+@pytest.mark.parametrize("option", [("request_cells", False), ("package_loader", "murano")])
+def test_requests_run_in_the_engine_if_an_option_says_so(
+    conf: Any, option: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a cell is used")
+
+    monkeypatch.setattr(requests, "run", refuse)
+    conf.set_override(*option, "engine")
+    monkeypatch.setattr(
+        package_loader, "CombinedPackageLoader", adapter.EnginePackageLoader.for_task
+    )
+    assert requested.schemas("org.example.db.Database")[""]["type"] == "object"
+
+
+def test_code_in_a_cell_finds_no_secret(
+    run_python: Callable[[str], Any],
+    conf: Any,
+    glare: Any,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OS_PASSWORD", PASSWORD)
+    conf.set_override("password", PASSWORD, "rabbitmq")
+    secret = tmp_path / "murano.conf"
+    secret.write_text(f"password = {PASSWORD}")
+    assert run_python("result = 6 * 7") == 42
+    assert run_python(f"result = open({str(secret)!r}).read()") == "PermissionError"
+    cache = conf.engine.packages_cache
+    assert run_python(f"result = os.listdir({cache!r})") == "PermissionError"
+    assert run_python("result = open('/etc/passwd').read()") == "PermissionError"
+    engine = os.getpid()
+    for file in ("mem", "environ", "cmdline"):
+        refused = run_python(f"result = open('/proc/{engine}/{file}', 'rb').read(1).decode()")
+        assert refused == "PermissionError"
+    assert run_python(f"os.kill({engine}, 0)") == "PermissionError"
+    assert run_python("os.kill(os.getppid(), 0)") == "PermissionError"
+    assert run_python("subprocess.run([sys.executable])") == "PermissionError"
+    found = run_python(
+        "from murano.common import config\n"
+        "options = [str(v) for g in config.CONF._groups for v in dict(config.CONF[g]).values()]\n"
+        "result = json.dumps([dict(os.environ), options])"
+    )
+    assert PASSWORD not in found
+
+
+def test_only_classes_of_public_packages_are_parsed_for_all_cells(
+    run_python: Callable[[str], Any], tenant: Any, tmp_path: pathlib.Path, name: str
+) -> None:
+    code = (
+        "from loader.engine import parsed_classes\n"
+        "result = sorted({str(key[1]) for key in parsed_classes.kept._kept})"
+    )
+    # The cell itself parses the classes that it needs.
+    assert not any(UNUSED in file for file in run_python(code))
+    publish.publish(
+        tenant, [packages.write(tmp_path / "own", packages.content(f"{name}.own"))], public=False
+    )
+    for _ in range(2):
+        requested.schemas("io.murano.Environment")
+        requested.schemas(f"{name}.own.Thing")
+    found = wait_until(
+        lambda: [f for f in [run_python(code)] if any(UNUSED in file for file in f)],
+        "the parsed classes",
+    )
+    assert not any(f"{name}.own" in file for file in found[0])
+
+
+def test_code_in_a_cell_connects_only_to_the_ports_of_services(
+    run_python: Callable[[str], Any], conf: Any
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"socket.create_connection(('127.0.0.1', {port})).close()"
+        assert run_python(connect) == "PermissionError"
+        conf.set_override("reachable_endpoints", [f"127.0.0.1:{port}"], "engine")
+        assert run_python(connect) is None
+    assert run_python("socket.create_server(('127.0.0.1', 0))") == "PermissionError"
+
+
+def test_code_in_a_cell_changes_nothing_outside(
+    run_python: Callable[[str], Any], tmp_path: pathlib.Path
+) -> None:
+    assert run_python("open('own', 'w').write('x')") is None
+    assert run_python(f"open({str(tmp_path / 'other')!r}, 'w')") == "PermissionError"
+    original = next((tmp_path / "packages").rglob("manifest.yaml"))
+    before = original.read_bytes(), original.stat().st_mode
+    # The cell sees copies of packages. It could change their mode, since they are of its user.
+    given = (
+        "import glare_murano, gc\n"
+        "from loader.engine.cells.cell_packages import CellPackages\n"
+        "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
+        "(path,) = {a['path'] for k, a in packages._answers.items() if 'package' in k.fqn}\n"
+        "path = pathlib.Path(path) / 'manifest.yaml'\n"
+    )
+    assert run_python(f"{given}path.chmod(0o600)\nopen(path, 'a')") == "PermissionError"
+    assert run_python(f"{given}path.unlink()") == "PermissionError"
+    assert (original.read_bytes(), original.stat().st_mode) == before
+
+
+def test_a_cell_asks_only_for_what_its_request_may_know(
+    run_python: Callable[[str], Any], tenant: Any, glare_url: str, tmp_path: pathlib.Path
+) -> None:
+    ask = (
+        "import gc\n"
+        "from loader.engine.cells.cell_packages import CellPackages\n"
+        "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
+    )
+    other = publish.client_of(glare_url, "mallory:other:member")
+    private = packages.content("org.test.private")
+    publish.publish(other, [packages.write(tmp_path / "private", private)], public=False)
+    found = run_python(
+        f"{ask}result = packages._ask({{'question': 'object package', "
+        f"'fqn': 'org.test.private', 'range': '*'}})"
+    )
+    assert found["is_missing"]
+    assert "org.test.private" in found["error"]
+    with pytest.raises(crossing_errors.CellError, match="a question in a wrong form"):
+        run_python(f"{ask}packages._ask({{'question': 'password'}})")
+    with pytest.raises(crossing_errors.CellError, match="a question in a wrong form"):
+        run_python(f"{ask}packages._ask({{'question': 'object package', 'fqn': 1, 'range': []}})")
+    refused = run_python(
+        f"{ask}result = packages._ask({{'question': 'class config', 'fqn': 'io.murano', "
+        f"'version': '9.9.9', 'class_name': 'io.murano.Environment'}})"
+    )
+    assert refused == {"error": "io.murano 9.9.9 was not loaded", "is_missing": False}
+
+
+def test_a_cell_gets_its_own_user_and_project(
+    run_python: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_utils, "get_user", lambda id_: {"id": id_, "name": "alice"})
+    monkeypatch.setattr(auth_utils, "get_project", lambda id_: {"id": id_})
+    code = (
+        "from murano.common import auth_utils\n"
+        "result = [auth_utils.get_user('root'), auth_utils.get_project('other')]"
+    )
+    user = {"id": demo.USER["user_id"], "name": "alice"}
+    assert run_python(code) == [user, {"id": demo.PROJECT}]
+
+
+def test_a_forged_result_is_no_traceback(run_python: Callable[[str], Any]) -> None:
+    forge = "os.write(3, {!r})\nos._exit(0)"
+    for written in ("1", "[]", "{}", '{"error": 5}', '{"error": {"name": ["x"], "text": 1}}'):
+        with pytest.raises(crossing_errors.CellError):
+            run_python(forge.format(written.encode()))
+    with pytest.raises(crossing_errors.CellError, match="the cell of the static action has failed"):
+        run_python("os._exit(9)")
+    # murano-api decides by the name, and only these names cross.
+    name = {"error": {"name": "SystemExit", "text": "x"}}
+    with pytest.raises(crossing_errors.CellError, match="x"):
+        run_python(forge.format(json.dumps(name).encode()))
+
+
+def test_a_cell_has_limits(run_python: Callable[[str], Any], conf: Any) -> None:
+    conf.set_override("max_task_memory", 64, "engine")
+    conf.set_override("request_seconds", 2, "engine")
+    try:
+        children._end_warm_process(warm.NAME)
+        assert run_python("bytearray(10 * 1024**3)") == "MemoryError"
+        # It neither returns nor lets the watchdog interrupt it.
+        with pytest.raises(tasks.TaskLimitExceeded):
+            run_python("import time\nwhile True:\n  try: time.sleep(60)\n  except BaseException: 0")
+    finally:
+        conf.clear_override("max_task_memory", "engine")
+        conf.clear_override("request_seconds", "engine")
+
+
+def test_a_cell_knows_no_secret_option(conf: Any) -> None:
+    known = cell_options.read(conf)
+    secret = {
+        (group, name)
+        for group in conf._groups
+        for name, entry in conf._groups[group]._opts.items()
+        if entry["opt"].secret
+    }
+    assert secret
+    assert not secret & {(group, name) for group, names in known.items() for name in names}
+    assert "transport_url" not in json.dumps(known)
+    conf.set_override("max_green_threads", 1234, "engine")
+    assert cell_options.read(conf)["engine"]["max_green_threads"] == 1234
+    conf.clear_override("max_green_threads", "engine")
+
+
+def test_an_option_that_murano_reads_at_its_import_reaches_cells(
+    run_python: Callable[[str], Any], conf: Any
+) -> None:
+    conf.set_override("dsl_iterators_limit", 777, "murano")
+    try:
+        code = "from murano.dsl import yaql_integration as y\nresult = y.ENGINE_12_OPTIONS"
+        assert run_python(code)["yaql.limitIterators"] == 777
+    finally:
+        conf.clear_override("dsl_iterators_limit", "murano")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("text"),
+        LookupError("text"),
+        exceptions.NoPackageFound("org.test"),
+        exceptions.ContractViolationException("text"),
+        dsl_exception.MuranoPlException(["a.B"], "text", None),
+        tasks.TaskLimitExceeded("text"),
+    ],
+)
+def test_an_error_crosses_with_its_name_and_text(error: Exception) -> None:
+    crossed = crossing_errors.from_json(crossing_errors.to_json(error))
+    assert (type(crossed), str(crossed)) == (type(error), str(error))
+
+
+def test_another_error_crosses_as_a_failure() -> None:
+    crossed = crossing_errors.from_json(crossing_errors.to_json(OSError("text")))
+    assert (type(crossed), str(crossed)) == (crossing_errors.CellError, "text")
