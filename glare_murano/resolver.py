@@ -687,11 +687,11 @@ class _Package:
             return sum(fewest_newest(versions, self._budget, self))
         except TooManyVersions as error:
             texts = [shown(text) for text in sorted(each.spec.text for each in ranges)]
-            others = len(texts) - _MAX_LISTED
+            others = texts[_MAX_LISTED:]
             raise TooManyVersions(
                 f"the fewest versions of package {self.fqn} for {len(texts)} ranges cannot be "
                 f"found in reasonable time; write these ranges less strictly: "
-                f"{', '.join(texts[:_MAX_LISTED])}{f' and {others} more' if others > 0 else ''}"
+                f"{', '.join(texts[:_MAX_LISTED])}{f' and {len(others)} more' if others else ''}"
             ) from error
 
     def release(self, place: int) -> _ReleaseNode:

@@ -41,13 +41,23 @@ def _order(item: WorkItem) -> tuple[str, str, int]:
 
 
 def _with_effect(items: Iterable[WorkItem]) -> Iterable[WorkItem]:
-    """Yield the mutants outside of annotations, which nothing reads while the code runs."""
+    """Yield the mutants that a test can see.
+
+    Nothing reads annotations while the code runs. And the ``*`` before keyword-only parameters is
+    no operator, though Cosmic Ray replaces it by ``/``.
+    """
     annotations: dict[pathlib.Path, list[ast.expr]] = {}
     for item in items:
         (change,) = item.mutations
         found = annotations.setdefault(change.module_path, _annotations(change.module_path))
-        if change.operator_name not in _LEFT_OUT and not _is_in(found, change):
+        is_left_out = change.operator_name in _LEFT_OUT or _is_separator(change)
+        if not is_left_out and not _is_in(found, change):
             yield item
+
+
+def _is_separator(change: MutationSpec) -> bool:
+    line, column = change.start_pos
+    return change.module_path.read_text().splitlines()[line - 1][column:].startswith("*,")
 
 
 def _annotations(module: pathlib.Path) -> list[ast.expr]:
