@@ -561,8 +561,8 @@ class _RangeNode(Node):
     def take(self) -> _ReleaseNode | None:
         """Return the chosen release that satisfies this range; None if there is no such release.
 
-        If the range contains pinned versions, only the release with the version ``pinned``
-        satisfies it. If not, the newest chosen release is returned whose version is in ``usable``.
+        If ``pinned`` is a version, only the chosen release with this version satisfies the range.
+        If ``pinned`` is None, the newest chosen release whose version is in ``usable`` is returned.
         """
         package = self.package
         # Before the first choice, the versions are unknown.

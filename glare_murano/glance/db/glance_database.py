@@ -213,7 +213,9 @@ class GlanceDatabase:
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
-        Like ``find_listed``, this method may also find other names.
+        The result can also contain names for which ``find_listed`` finds no package. For example,
+        if only packages that are not yanked are listed, a name whose packages are all yanked can
+        be in the result.
         """
         statement = image_lists.sorted_names(selection, self.viewer, names)
         return [row.name for row in self._list(statement.limit(limit))]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the warm process, which forks a supervisor and a child for each file.
+"""Run the warm process, which forks a supervisor for each file. The supervisor forks the child.
 
 Four processes work together. The sender is the process that uses ``children``.
 
 * The warm process has imported the function that children call, and never reads a file. It always
   keeps one supervisor with one child ready.
 * The child waits for a request, and calls the function on the file of the request. As soon as the
-  child has a request, the warm process forks the next supervisor and its child.
-* The supervisor ends the child at its time limit, or when the sender ends. Then it reports the end
-  of the child to the sender. After the child has begun to read the file, the supervisor reads
-  nothing that the child writes. Before that, the supervisor sends descriptors of the child and of
-  itself to the sender. So the sender can end the child if hostile code has stopped or killed the
-  supervisor.
+  child has a request, the warm process forks the next supervisor, which forks the next child.
+* The supervisor forks the child. Before the child reads the file, the supervisor sends process
+  descriptors of the child and of itself to the sender. With them, the sender can end the child even
+  if hostile code has stopped or killed the supervisor. After the child has begun to read the file,
+  the supervisor reads nothing that the child writes. The supervisor ends the child at its time
+  limit, or when the sender ends. Then it reports the end of the child to the sender.
 
 Requests come from a socket, which is the descriptor 0. Only the sender has the other end of the
 socket. When the sender ends, the other processes end as well. They ignore the signals that a
@@ -178,7 +178,7 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
 
 
 def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> None:
-    """Send process descriptors of a child and of this process, so that the sender can end both.
+    """Send process descriptors of a child and of this process, so that the sender can end the child.
 
     :param child: the id of the child.
     :param directory: the child's directory for temporary files. Its path is sent as well.

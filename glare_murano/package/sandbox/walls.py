@@ -90,8 +90,8 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
 def _of_python() -> Iterator[str]:
     """Yield the directories from which Python imports modules.
 
-    A directory that contains the user's home directory is left out, such as ``/``, which is the
-    working directory of many services.
+    The user's home directory and the directories around it are left out of ``sys.path``, such as
+    ``/``, which is the working directory of many services.
     """
     home = pathlib.Path("~").expanduser()
     for path in sys.path:

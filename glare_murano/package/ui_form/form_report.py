@@ -54,12 +54,15 @@ class FormReport:
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
         """Return whether the dashboard reads a node as a YAQL expression.
 
-        An expression is a node with the tag ``!yaql``, or an unquoted string that is valid YAQL. A
-        string of words is never an expression. A string such as ``my-host`` always is one, see
-        ``is_arithmetic``.
+        A node with the tag ``!yaql`` is always an expression. Any other node is an expression only
+        if it is a string without quotes. For such a string, the first case that applies decides:
 
-        :param by_default: the result for any other unquoted string, if this report has no function
-            that checks whether a string is valid YAQL.
+        1. A string of words, numbers, dots and colons is not an expression.
+        2. A string such as ``my-host`` is an expression; see ``is_arithmetic``.
+        3. Any other string is an expression if it is valid YAQL.
+
+        :param by_default: the result for the third case, if this report has no function that checks
+            whether a string is valid YAQL.
         """
         if node.tag == safe_yaml.YAQL:
             return True
