@@ -171,7 +171,8 @@ SERVICE_OPTIONS: options.Options = {
             min=1,
             default=2000,
             help="How many green threads one task may have at a time, in Parallel blocks, pselect "
-            "and psuper. Each takes about 50 KiB. A task that needs more fails.",
+            "and psuper. Each takes about 50 KiB. If only a few are left, a block runs fewer at a "
+            "time; if none is left, it fails.",
         ),
         cfg.IntOpt(
             "max_messages",

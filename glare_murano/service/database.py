@@ -196,7 +196,8 @@ class Database(Protocol):
     def find_names(self, selection: Selection, names: NameRange, limit: int) -> list[str]:
         """Find the names of the packages that ``find_listed`` finds, sorted by the database.
 
-        The result can also contain names for which ``find_listed`` finds no package. Of several names that differ only in case, a database that ignores case finds only one.
+        The result can also contain names for which ``find_listed`` finds no package. Of several
+        names that differ only in case, a database that ignores case finds only one.
 
         :param selection: the conditions for the packages.
         :param names: the order of the names, and where the result begins.

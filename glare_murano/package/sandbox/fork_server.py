@@ -178,7 +178,7 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
 
 
 def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> None:
-    """Send process descriptors of a child and of this process, so that the sender can end the child.
+    """Send process descriptors of a child and of this process, for ``children.RequestedChild``.
 
     :param child: the id of the child.
     :param directory: the child's directory for temporary files. Its path is sent as well.
