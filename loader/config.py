@@ -142,6 +142,19 @@ SERVICE_OPTIONS: options.Options = {
             help="Whether static actions and requests for schemas run in a process of their own, a "
             "cell, which has no secret of the engine. Deployments run in the engine's process.",
         ),
+        cfg.IntOpt(
+            "max_request_cells",
+            min=1,
+            default=8,
+            help="How many cells a worker runs at a time. Further requests wait for a turn, and "
+            "fail after request_seconds.",
+        ),
+        cfg.IntOpt(
+            "max_project_cells",
+            min=1,
+            default=4,
+            help="How many cells of one project a worker runs at a time.",
+        ),
         cfg.BoolOpt(
             "decrypt_data",
             default=False,

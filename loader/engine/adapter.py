@@ -17,6 +17,7 @@ from murano.engine import murano_package
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import config, errors
@@ -300,7 +301,9 @@ def class_config(release: Release, name: str) -> Any:
 
     :returns: an empty dictionary if there is no file, or if the package may not read the file, see
         ``class_configs.may_read``.
+    :raises InvalidName: if the name of the class is not valid, such as a path.
     """
+    check_fqn(name)
     if class_configs.may_read(name, release, config.reserved_names(CONF)):
         # Murano reads only the version of its package.
         package = types.SimpleNamespace(version=release.version)

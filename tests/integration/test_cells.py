@@ -20,7 +20,9 @@ from murano.dsl import dsl_exception, exceptions
 from murano.engine import package_loader
 
 from examples import demo
+from glare_murano.package import InvalidName, Version
 from glare_murano.package.sandbox import children
+from glare_murano.wire import Release
 from loader.engine import adapter, tasks
 from loader.engine.cells import cell_options, crossing_errors, requests, warm
 from loader.engine.extensions import NAMESPACE
@@ -232,7 +234,23 @@ def test_a_cell_asks_only_for_what_its_request_may_know(
         f"{ask}result = packages._ask({{'question': 'class config', 'fqn': 'io.murano', "
         f"'version': '9.9.9', 'class_name': 'io.murano.Environment'}})"
     )
-    assert refused == {"error": "io.murano 9.9.9 was not loaded", "is_missing": False}
+    reason = "io.murano 9.9.9 was not loaded, or does not define this class"
+    assert refused == {"error": reason, "is_missing": False}
+    # The name of a class becomes a part of a path.
+    secret = tmp_path / "clouds.yaml"
+    secret.write_text(f"password: {PASSWORD}")
+    for path in (secret.with_suffix(""), "../clouds", "io.murano.Other"):
+        refused = run_python(
+            f"{ask}core = packages._ask({{'question': 'object package', 'fqn': 'io.murano', "
+            f"'range': '*'}})['value']['release']\n"
+            f"result = packages._ask({{'question': 'class config', 'fqn': 'io.murano', "
+            f"'version': core['version'], 'class_name': {str(path)!r}}})"
+        )
+        assert "does not define this class" in refused["error"]
+    with pytest.raises(InvalidName):
+        adapter.class_config(Release("org.test", Version("1.0.0"), {}, frozenset()), "../clouds")
+    with pytest.raises(crossing_errors.CellError, match="too many questions"):
+        run_python(f"{ask}for _ in range(6000): packages._ask({{'question': 'user'}})")
 
 
 def test_a_cell_gets_its_own_user_and_project(
@@ -246,6 +264,24 @@ def test_a_cell_gets_its_own_user_and_project(
     )
     user = {"id": demo.USER["user_id"], "name": "alice"}
     assert run_python(code) == [user, {"id": demo.PROJECT}]
+
+
+def test_cells_of_a_project_take_turns(
+    run_python: Callable[[str], Any], conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_python("result = 1") == 1
+    conf.set_override("request_seconds", 1, "engine")
+    with requests._turns.turn(demo.PROJECT, 8, 4, 1):
+        conf.set_override("max_project_cells", 1, "engine")
+        with pytest.raises(crossing_errors.CellError, match="too many requests"):
+            run_python("result = 1")
+    for option in ("max_project_cells", "request_seconds"):
+        conf.clear_override(option, "engine")
+
+
+def test_an_error_cannot_look_like_an_entry_of_the_log() -> None:
+    forged = {"name": "ValueError", "text": "a\n2026-01-01 ERROR forged\x1b[1m"}
+    assert str(crossing_errors.from_json(forged)) == "a\n| 2026-01-01 ERROR forged\\x1b[1m"
 
 
 def test_a_forged_result_is_no_traceback(run_python: Callable[[str], Any]) -> None:

@@ -60,8 +60,7 @@ def main() -> None:
     # With this setting, the kernel removes supervisors that have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     limited_process.hide_memory()
-    # The first call loads a library, which takes 0.1 s. Children get the loaded library.
-    walls.abi()
+    walls.prepare()
     requests = socket.socket(fileno=0)
     preparation = json.loads(requests.recv(MAX_REQUEST))
     function = pkgutil.resolve_name(sys.argv[1])

@@ -12,8 +12,10 @@ restricts UDP.
 """
 
 import contextlib
+import functools
 import os
 import pathlib
+import pwd
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -61,6 +63,12 @@ def abi() -> int:
     return 0
 
 
+def prepare() -> None:
+    """Do once, in the warm process, what takes long: load a library, and look up the user."""
+    abi()
+    _home()
+
+
 def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> None:
     """Restrict this process, and the processes that it will start, for ever.
 
@@ -87,15 +95,24 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
         rules.restrict()
 
 
+@functools.cache
+def _home() -> pathlib.Path | None:
+    """Return the user's home directory. A child has another directory in ``HOME``."""
+    # A user that has only a number has no home directory.
+    with contextlib.suppress(KeyError):
+        return pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return None
+
+
 def _of_python() -> Iterator[str]:
     """Yield the directories from which Python imports modules.
 
     The user's home directory and the directories around it are left out of ``sys.path``, such as
     ``/``, which is the working directory of many services.
     """
-    home = pathlib.Path("~").expanduser()
+    home = _home()
     for path in sys.path:
-        if not home.is_relative_to(path):
+        if home is None or not home.is_relative_to(path):
             yield path
     # The packages of an editable installation can be outside of these directories.
     for name, module in [*sys.modules.items()]:

@@ -2,9 +2,9 @@
 
 """Serve a request of murano-api in a cell."""
 
-import contextlib
 import logging
 import pathlib
+import signal
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -18,6 +18,11 @@ from loader.engine.cells import cell_log, crossing_errors
 from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, source_at
 from loader.formats.registry import PackageTypes
 
+LOG = logging.getLogger(__name__)
+
+# How long the classes of a package may be parsed in advance, in seconds. Those of the core library
+# take one second.
+_PARSING_SECONDS = 2.0
 # The queue that the engine's functions would use; nothing is sent to it.
 _NO_QUEUE = "fake://"
 
@@ -43,14 +48,27 @@ class Cell:
     def keep(self, path: str) -> None:
         """Parse all classes of a public package, in the warm process, so that no cell has to.
 
-        A package that cannot be parsed is left out. Cells will say why.
+        A package that cannot be parsed is left out. Cells will say why. No cell is forked
+        meanwhile, so parsing has a limit of time.
 
         :param path: the path of the package's archive or directory.
         """
-        with contextlib.suppress(Exception):
-            package = PackageTypes().load(source_at(pathlib.Path(path), pathlib.Path))
+        signal.signal(signal.SIGALRM, _stop_parsing)
+        signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS)
+        try:
+            types = PackageTypes(adapter.CONF.murano.enabled_plugins)
+            package = types.load(source_at(pathlib.Path(path), pathlib.Path))
             for name in package.classes:
                 adapter.parse_class(package, name)
+        except Exception:
+            LOG.debug("Not all classes of %s were parsed", path, exc_info=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _stop_parsing(*_: object) -> None:
+    raise TimeoutError
 
 
 def serve(file: IO[bytes]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ _LEFT_OUT = {
     "reserved_names_file",
 }
 
+_TYPES = (bool, int, float, str, list, dict)
+
 Values = Mapping[str, Mapping[str, Any]]
 
 
@@ -43,7 +45,8 @@ def _changed(conf: cfg.ConfigOpts, group: str) -> Iterator[tuple[str, Any]]:
         is_known = name in _OPTIONS[group] if group in _OPTIONS else name not in _LEFT_OUT
         if is_known and not option.secret:
             value = conf[name] if group == "DEFAULT" else conf[group][name]
-            if value != option.default:
+            # Values of other types cannot be sent as JSON.
+            if value != option.default and isinstance(value, _TYPES):
                 yield name, value
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from murano.dsl import dsl_exception, exceptions
 from yaql.language import exceptions as yaql_exceptions
 
+from glare_murano.package.errors import escaped
 from loader.engine import tasks
 
 # The longest text of an error, in characters.
@@ -55,5 +56,6 @@ def from_json(content: object) -> Exception:
     kind = _CLASSES.get(name, CellError) if isinstance(name, str) else CellError
     # The constructors of some classes take other arguments, and would add to the text.
     error = kind.__new__(kind)
-    error.args = (str(text)[:_MAX_TEXT],)
+    # The log shows the text, in which no line may look like an entry of the log.
+    error.args = ("\n| ".join(escaped(str(text)[:_MAX_TEXT], keep="\n").splitlines()),)
     return error

@@ -8,6 +8,8 @@ question. So the answers contain only what the request may know: packages of its
 ones, and its own user and project.
 """
 
+import itertools
+import json
 import logging
 import pathlib
 import shutil
@@ -28,6 +30,9 @@ from loader.formats.base import Package
 from loader.loader import PackageLoader
 
 LOG = logging.getLogger(__name__)
+
+# The most questions of a cell. A request for a schema of the core library asks 20.
+_MAX_QUESTIONS = 5000
 
 
 class InvalidQuestion(GlareMuranoError):
@@ -54,13 +59,21 @@ class PackageAnswers:
         self._directory = directory
         self._packages: dict[PackageVersion, Mapping[str, Any]] = {}
         self._releases: dict[PackageVersion, Release] = {}
+        self._classes: dict[PackageVersion, frozenset[str]] = {}
+        self._owners: dict[str, dict[str, Any]] = {}
+        self._copies = itertools.count()
+        self._asked = 0
         self._public: list[str] = []
 
     def answer(self, question: object) -> dict[str, Any]:
         """Answer a question.
 
-        :raises InvalidQuestion: if the question does not have the form of a question.
+        :raises InvalidQuestion: if the question does not have the form of a question, or if the
+            cell has asked too many questions.
         """
+        self._asked += 1
+        if self._asked > _MAX_QUESTIONS:
+            raise InvalidQuestion("a cell has asked too many questions")
         match question:
             case {"question": "object package", "fqn": str(fqn), "range": str(range)}:
                 return self._load(lambda: self._loader.load_object_package(fqn, range))
@@ -90,9 +103,9 @@ class PackageAnswers:
             }:
                 return _answered(lambda: self._values(_key(fqn, version), name))
             case {"question": "user"}:
-                return _answered(lambda: auth_utils.get_user(self._session.user_id))
+                return _answered(lambda: self._owner("user", self._session.user_id))
             case {"question": "project"}:
-                return _answered(lambda: auth_utils.get_project(self._session.project_id))
+                return _answered(lambda: self._owner("project", self._session.project_id))
         raise InvalidQuestion("a cell has asked a question in a wrong form")
 
     def public_paths(self) -> list[str]:
@@ -115,6 +128,7 @@ class PackageAnswers:
             if is_public and package.format_name == MURANO_PL:
                 self._public.append(str(path))
             self._releases[release.key] = release
+            self._classes[release.key] = frozenset(package.classes)
             self._packages[release.key] = {
                 "release": release_to_json(release),
                 "is_core_library": self._loader.is_core_library(package),
@@ -128,12 +142,24 @@ class PackageAnswers:
         A link would not be enough: Landlock does not restrict changes of the mode of a file.
         """
         if path.is_dir():
-            copy = self._directory / str(len(self._packages))
+            copy = self._directory / str(next(self._copies))
             shutil.copytree(path, copy, symlinks=True)
         else:
-            copy = self._directory / f"{len(self._packages)}.zip"
+            copy = self._directory / f"{next(self._copies)}.zip"
             shutil.copyfile(path, copy)
         return copy
+
+    def _owner(self, kind: str, id_: str | None) -> dict[str, Any]:
+        """Return what Keystone knows of the user or the project of the request.
+
+        Keystone is queried once for each, with the engine's own account.
+        """
+        if id_ is None:
+            raise errors.LoaderError(f"the {kind} of the request is unknown")
+        if kind not in self._owners:
+            find = auth_utils.get_user if kind == "user" else auth_utils.get_project
+            self._owners[kind] = find(id_)
+        return self._owners[kind]
 
     def _subclasses(self, name: str, range: str, package: str) -> dict[str, Any]:
         subclasses = self._loader.subclasses(name, range, package)
@@ -141,8 +167,9 @@ class PackageAnswers:
         return {"found": found, "is_truncated": subclasses.is_truncated}
 
     def _values(self, package: PackageVersion, class_name: str) -> Any:
-        if package not in self._releases:
-            raise errors.LoaderError(f"{package} was not loaded")
+        # The name becomes a part of a path.
+        if class_name not in self._classes.get(package, ()):
+            raise errors.LoaderError(f"{package} was not loaded, or does not define this class")
         return adapter.class_config(self._releases[package], class_name)
 
 
@@ -152,10 +179,13 @@ def _key(fqn: str, version: str) -> PackageVersion:
 
 def _answered(find: Callable[[], Any]) -> dict[str, Any]:
     try:
-        return {"value": find()}
+        value = find()
+        # A file of the operator may contain a date, for example.
+        json.dumps(value)
     except GlareMuranoError as error:
         return {"error": str(error), "is_missing": isinstance(error, errors.NotFound)}
     except Exception:
         # The text may contain what the cell must not know.
         LOG.exception("A question of a cell cannot be answered")
         return {"error": "the engine's log has the reason", "is_missing": False}
+    return {"value": value}

@@ -10,7 +10,7 @@ import logging
 import math
 import pathlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keystoneauth1 import exceptions as ksa_exceptions
@@ -19,7 +19,15 @@ from keystoneauth1 import session as ksa_session
 from murano.common import engine
 
 from glare_murano.package import sandbox
-from glare_murano.package.sandbox import ChildFailed, ChildSettings, Function, LimitReached, scratch
+from glare_murano.package.sandbox import (
+    Busy,
+    ChildFailed,
+    ChildSettings,
+    Function,
+    LimitReached,
+    Turns,
+    scratch,
+)
 from loader import config
 from loader.engine import adapter, credentials, destinations, tasks
 from loader.engine.cells import cell_options, crossing_errors, warm
@@ -29,7 +37,12 @@ from loader.engine.credentials import ExecutionSession
 
 LOG = logging.getLogger(__name__)
 
+# The cells that run in this worker.
+_turns = Turns()
+
 _MEBIBYTE = 1024**2
+# The largest file that a cell can write, such as a file of a package that it unpacks.
+_FILE_SIZE = 64 * _MEBIBYTE
 # The memory of a cell besides that of its task, in MiB: Python, Murano and its libraries.
 _OWN_MEMORY = 512
 # The files that HTTP clients read, to look up hosts and to check certificates.
@@ -40,10 +53,14 @@ _FILES_OF_CLIENTS = (
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
     "/etc/services",
-    "/etc/ssl",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
     "/usr/share/ca-certificates",
     "/run/systemd/resolve",
 )
+_GROUPS_OF_CLIENTS = ("heat", "neutron", "mistral", "glance", "murano")
 # A cell ends a request at its limit of time, and reports at which place the request was. A package
 # can delay that by so many seconds; then the cell is killed. But murano-api waits for 15 seconds.
 _SECONDS_TO_REPORT = 4
@@ -94,7 +111,11 @@ def _run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> An
         packages = PackageAnswers(loader, session, pathlib.Path(directory))
         log = CellLog(kind, engine.CONF.engine.max_messages)
         answers = Answers(request, packages, log)
-        content = _converse(kind, answers, directory, _ports(client))
+        # A schema needs no service: its cell has no token.
+        ports = _ports(client) if request["endpoint"] == "static action" else []
+        with _turn(session):
+            content = _converse(kind, answers, directory, ports)
+        adapter.totals.add(loader.counters)
     for path in packages.public_paths():
         sandbox.keep(_function(), path)
     if not isinstance(content, Mapping) or "result" not in content:
@@ -137,6 +158,7 @@ def _converse(kind: str, answers: Answers, directory: str, ports: Sequence[int])
     settings = ChildSettings(
         seconds=math.ceil(conf.request_seconds) + _SECONDS_TO_REPORT,
         memory=(conf.max_task_memory + _OWN_MEMORY) * _MEBIBYTE,
+        file_size=_FILE_SIZE,
         readable=[directory, *_FILES_OF_CLIENTS, *_certificates()],
         ports=ports,
     )
@@ -152,9 +174,26 @@ def _converse(kind: str, answers: Answers, directory: str, ports: Sequence[int])
         raise crossing_errors.CellError(str(error)) from error
 
 
+@contextlib.contextmanager
+def _turn(session: ExecutionSession) -> Iterator[None]:
+    """Wait for a turn of the project among the cells of this worker."""
+    conf = engine.CONF.engine
+    limits = conf.max_request_cells, conf.max_project_cells
+    try:
+        with _turns.turn(session.project_id, *limits, conf.request_seconds):
+            yield
+    except Busy as error:
+        raise crossing_errors.CellError(
+            "too many requests of packages run at once; try again later ([engine] "
+            "max_request_cells, max_project_cells)"
+        ) from error
+
+
 def _certificates() -> list[str]:
     """Return the paths of the certificates by which HTTP clients check servers."""
-    return [path for path in (engine.CONF.murano_auth.cafile,) if path]
+    groups = ("murano_auth", *_GROUPS_OF_CLIENTS)
+    paths = (getattr(engine.CONF[group], "cafile", None) for group in groups)
+    return [path for path in paths if path]
 
 
 def _ports(client: ksa_session.Session) -> list[int]:
@@ -166,5 +205,9 @@ def _ports(client: ksa_session.Session) -> list[int]:
         # The token has the catalogue of services. If Keystone refuses it, so will they.
         with contextlib.suppress(ksa_exceptions.ClientException):
             client.auth.get_access(client)
-    found = destinations.of_services(engine.CONF, client.auth)
+    try:
+        found = destinations.of_services(engine.CONF, client.auth)
+    except ValueError as error:
+        LOG.warning("An endpoint in Keystone's catalogue is not a URL: %s", error)
+        found = destinations.of_services(engine.CONF, None)
     return sorted({destination.port for destination in found})

@@ -66,7 +66,7 @@ def _check(etc: pathlib.Path) -> tuple[int, dict[str, str]]:
     )
     assert done.stdout, done.stderr
     checks = json.loads(done.stdout.splitlines()[-1])["checks"]
-    assert len(checks) == 8
+    assert len(checks) == 9
     return done.returncode, {
         check["check"]: check["details"] for check in checks if check["result"]
     }

@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import pwd
 import socket
 import tempfile
 
@@ -121,13 +122,23 @@ def test_a_child_cannot_execute_programs(refused):
 
 def test_a_directory_around_the_home_directory_is_not_readable(monkeypatch, tmp_path):
     home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(walls, "_home", lambda: home)
     monkeypatch.setattr("sys.path", ["/", str(tmp_path), str(home), str(home / "project")])
     found = {pathlib.Path(path) for path in walls._of_python()}
     assert home / "project" in found
     # However the tests are installed, the packages that they import are readable.
     assert pathlib.Path(sandbox.__file__).parents[2] in found
     assert not {pathlib.Path("/"), tmp_path, home} & found
+
+
+def test_the_home_directory_is_that_of_the_user(monkeypatch, tmp_path):
+    walls._home.cache_clear()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert walls._home() == pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir)
+    walls._home.cache_clear()
+    monkeypatch.setattr(os, "getuid", lambda: 2**31)
+    assert walls._home() is None
+    walls._home.cache_clear()
 
 
 def test_a_kernel_without_landlock_restricts_nothing(monkeypatch):
