@@ -222,13 +222,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     def cleanup(self) -> None:
         """Log the task's costs, and close the loader."""
-        counters = self._loader.counters
-        totals.add(counters)
-        LOG.info(
-            "Loaded %(packages)d packages: %(requests)d requests, %(downloads)d archives "
-            "(%(bytes)d bytes) downloaded, %(hits)d found in the cache, %(seconds).3f seconds",
-            {"packages": len(self._packages), **vars(counters)},
-        )
+        log_costs(len(self._packages), self._loader.counters)
         self._loader.close()
 
     def __enter__(self) -> Self:
@@ -283,6 +277,19 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             release = self._loader.release(package)
             self._packages[key] = EnginePackage(self, package, release)
         return self._packages[key]
+
+
+def log_costs(packages: int, counters: Counters) -> None:
+    """Log what loading has cost a task, and add it to ``totals``.
+
+    :param packages: the number of loaded packages.
+    """
+    totals.add(counters)
+    LOG.info(
+        "Loaded %(packages)d packages: %(requests)d requests, %(downloads)d archives "
+        "(%(bytes)d bytes) downloaded, %(hits)d found in the cache, %(seconds).3f seconds",
+        {"packages": packages, **vars(counters)},
+    )
 
 
 def package_loader(session: ksa_session.Session, project_id: str) -> PackageLoader:

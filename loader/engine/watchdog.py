@@ -51,6 +51,8 @@ _UNSAFE = {
     "_thread", "amqp", "eventlet", "kombu", "logging", "oslo_log", "oslo_messaging", "threading"
 }  # fmt: skip
 _UNSAFE_PARTS = {__name__, tasks.__name__}
+# In a cell, an exception in the middle of an answer would lose the rest of the answer.
+_CONVERSATION = "glare_murano.package.sandbox.conversation"
 # Modules that evaluate packages.
 _EVALUATING = {"murano", "yaql"}
 
@@ -174,6 +176,8 @@ def _is_unsafe(frame: FrameType | None) -> bool:
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         root = module.partition(".")[0]
+        if module == _CONVERSATION:
+            return True
         if root in _EVALUATING or module == tasks.__name__:
             return False
         if root in _UNSAFE:

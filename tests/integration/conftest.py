@@ -91,6 +91,9 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     yield engine_conf
     for group, names in (
         ("engine", ("package_loader", "packages_service", "request_cells")),
+        ("engine", ("max_project_cells", "max_request_cells", "request_seconds")),
+        ("engine", ("max_green_threads", "max_task_memory")),
+        ("murano", ("dsl_iterators_limit",)),
         ("engine", ("packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs", "decrypt_data", "reachable_endpoints")),
         ("murano_auth", ("www_authenticate_uri",)),

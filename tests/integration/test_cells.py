@@ -18,6 +18,7 @@ from murano.common import auth_utils
 from murano.common import engine as murano_engine
 from murano.dsl import dsl_exception, exceptions
 from murano.engine import package_loader
+from oslo_config import cfg
 
 from examples import demo
 from glare_murano.package import InvalidName, Version
@@ -187,6 +188,8 @@ def test_code_in_a_cell_connects_only_to_the_ports_of_services(
         conf.set_override("reachable_endpoints", [f"127.0.0.1:{port}"], "engine")
         assert run_python(connect) is None
     assert run_python("socket.create_server(('127.0.0.1', 0))") == "PermissionError"
+    # What HTTP clients read.
+    assert "localhost" in run_python("result = open('/etc/hosts').read()")
 
 
 def test_code_in_a_cell_changes_nothing_outside(
@@ -250,7 +253,7 @@ def test_a_cell_asks_only_for_what_its_request_may_know(
     with pytest.raises(InvalidName):
         adapter.class_config(Release("org.test", Version("1.0.0"), {}, frozenset()), "../clouds")
     with pytest.raises(crossing_errors.CellError, match="too many questions"):
-        run_python(f"{ask}for _ in range(6000): packages._ask({{'question': 'user'}})")
+        run_python(f"{ask}for _ in range(6000): packages._ask({{'question': 'request'}})")
 
 
 def test_a_cell_gets_its_own_user_and_project(
@@ -264,6 +267,38 @@ def test_a_cell_gets_its_own_user_and_project(
     )
     user = {"id": demo.USER["user_id"], "name": "alice"}
     assert run_python(code) == [user, {"id": demo.PROJECT}]
+    asked = []
+    monkeypatch.setattr(auth_utils, "get_user", lambda id_: asked.append(id_) or 1 / 0)
+    code = (
+        "from murano.common import auth_utils\n"
+        "for _ in range(3):\n"
+        "    try: auth_utils.get_user('root')\n"
+        "    except Exception as error: result = str(error)"
+    )
+    assert run_python(code) == "the engine's log has the reason"
+    # Keystone is queried once, even if it does not answer.
+    assert len(asked) == 1
+
+
+def test_a_cell_gets_the_class_configs_of_its_classes(
+    run_python: Callable[[str], Any], conf: Any, tmp_path: pathlib.Path
+) -> None:
+    ask = (
+        "import gc\n"
+        "from loader.engine.cells.cell_packages import CellPackages\n"
+        "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
+        "core = packages._ask({'question': 'object package', 'fqn': 'io.murano', 'range': '*'})\n"
+        "version = core['value']['release']['version']\n"
+        "result = packages._ask({'question': 'class config', 'fqn': 'io.murano',"
+        " 'version': version, 'class_name': 'io.murano.Environment'})"
+    )
+    conf.set_override("class_configs", str(tmp_path), "engine")
+    config = tmp_path / "io.murano.Environment.yaml"
+    config.write_text("size: 5")
+    assert run_python(ask) == {"value": {"size": 5}}
+    # JSON has no dates.
+    config.write_text("day: 2026-01-31")
+    assert run_python(ask) == {"error": "the engine's log has the reason", "is_missing": False}
 
 
 def test_cells_of_a_project_take_turns(
@@ -271,24 +306,27 @@ def test_cells_of_a_project_take_turns(
 ) -> None:
     assert run_python("result = 1") == 1
     conf.set_override("request_seconds", 1, "engine")
-    with requests._turns.turn(demo.PROJECT, 8, 4, 1):
-        conf.set_override("max_project_cells", 1, "engine")
-        with pytest.raises(crossing_errors.CellError, match="too many requests"):
-            run_python("result = 1")
-    for option in ("max_project_cells", "request_seconds"):
-        conf.clear_override(option, "engine")
+    for option, turns in (("max_project_cells", [demo.PROJECT]), ("max_request_cells", ["other"])):
+        with requests._turns.turn(*turns, 8, 4, 1):
+            conf.set_override(option, 1, "engine")
+            with pytest.raises(crossing_errors.CellError, match="too many requests"):
+                run_python("result = 1")
+            conf.clear_override(option, "engine")
 
 
 def test_an_error_cannot_look_like_an_entry_of_the_log() -> None:
-    forged = {"name": "ValueError", "text": "a\n2026-01-01 ERROR forged\x1b[1m"}
-    assert str(crossing_errors.from_json(forged)) == "a\n| 2026-01-01 ERROR forged\\x1b[1m"
+    error = crossing_errors.make("ValueError", "a\n2026-01-01 ERROR forged\x1b[1m")
+    assert str(error) == "a\n| 2026-01-01 ERROR forged\\x1b[1m"
+    assert len(str(crossing_errors.make("ValueError", "x" * 30_000))) == 20_000
 
 
 def test_a_forged_result_is_no_traceback(run_python: Callable[[str], Any]) -> None:
     forge = "os.write(3, {!r})\nos._exit(0)"
     for written in ("1", "[]", "{}", '{"error": 5}', '{"error": {"name": ["x"], "text": 1}}'):
-        with pytest.raises(crossing_errors.CellError):
+        with pytest.raises(crossing_errors.CellError, match="neither a result nor an error"):
             run_python(forge.format(written.encode()))
+    with pytest.raises(tasks.TaskLimitExceeded, match="a result of more than"):
+        run_python("os.write(3, b' ' * 5_000_000)\nos._exit(0)")
     with pytest.raises(crossing_errors.CellError, match="the cell of the static action has failed"):
         run_python("os._exit(9)")
     # murano-api decides by the name, and only these names cross.
@@ -298,44 +336,36 @@ def test_a_forged_result_is_no_traceback(run_python: Callable[[str], Any]) -> No
 
 
 def test_a_cell_has_limits(run_python: Callable[[str], Any], conf: Any) -> None:
+    allocate = "result = len(bytearray(500 * 1024**2))"
+    assert run_python(allocate) == 500 * 1024**2
     conf.set_override("max_task_memory", 64, "engine")
+    assert run_python(allocate) == "MemoryError"
     conf.set_override("request_seconds", 2, "engine")
-    try:
-        children._end_warm_process(warm.NAME)
-        assert run_python("bytearray(10 * 1024**3)") == "MemoryError"
-        # It neither returns nor lets the watchdog interrupt it.
-        with pytest.raises(tasks.TaskLimitExceeded):
-            run_python("import time\nwhile True:\n  try: time.sleep(60)\n  except BaseException: 0")
-    finally:
-        conf.clear_override("max_task_memory", "engine")
-        conf.clear_override("request_seconds", "engine")
+    # It neither returns nor lets the watchdog interrupt it.
+    endless = "import time\nwhile True:\n  try: time.sleep(60)\n  except BaseException: 0"
+    with pytest.raises(tasks.TaskLimitExceeded, match="cell of the static action took more than 6"):
+        run_python(endless)
 
 
 def test_a_cell_knows_no_secret_option(conf: Any) -> None:
-    known = cell_options.read(conf)
-    secret = {
-        (group, name)
-        for group in conf._groups
-        for name, entry in conf._groups[group]._opts.items()
-        if entry["opt"].secret
-    }
-    assert secret
-    assert not secret & {(group, name) for group, names in known.items() for name in names}
-    assert "transport_url" not in json.dumps(known)
+    for group, name in (("murano", "planted"), (None, "home_region_planted")):
+        conf.register_opt(cfg.StrOpt(name, secret=True), group)
+        conf.set_override(name, PASSWORD, group)
+    conf.set_override("password", PASSWORD, "rabbitmq")
     conf.set_override("max_green_threads", 1234, "engine")
-    assert cell_options.read(conf)["engine"]["max_green_threads"] == 1234
-    conf.clear_override("max_green_threads", "engine")
+    known = cell_options.read(conf)
+    assert PASSWORD not in json.dumps(known)
+    assert "transport_url" not in json.dumps(known)
+    assert known["engine"]["max_green_threads"] == 1234
+    conf.clear_override("password", "rabbitmq")
 
 
 def test_an_option_that_murano_reads_at_its_import_reaches_cells(
     run_python: Callable[[str], Any], conf: Any
 ) -> None:
     conf.set_override("dsl_iterators_limit", 777, "murano")
-    try:
-        code = "from murano.dsl import yaql_integration as y\nresult = y.ENGINE_12_OPTIONS"
-        assert run_python(code)["yaql.limitIterators"] == 777
-    finally:
-        conf.clear_override("dsl_iterators_limit", "murano")
+    code = "from murano.dsl import yaql_integration as y\nresult = y.ENGINE_12_OPTIONS"
+    assert run_python(code)["yaql.limitIterators"] == 777
 
 
 @pytest.mark.parametrize(
@@ -350,10 +380,10 @@ def test_an_option_that_murano_reads_at_its_import_reaches_cells(
     ],
 )
 def test_an_error_crosses_with_its_name_and_text(error: Exception) -> None:
-    crossed = crossing_errors.from_json(crossing_errors.to_json(error))
+    crossed = crossing_errors.make(**crossing_errors.to_json(error))
     assert (type(crossed), str(crossed)) == (type(error), str(error))
 
 
 def test_another_error_crosses_as_a_failure() -> None:
-    crossed = crossing_errors.from_json(crossing_errors.to_json(OSError("text")))
+    crossed = crossing_errors.make(**crossing_errors.to_json(OSError("text")))
     assert (type(crossed), str(crossed)) == (crossing_errors.CellError, "text")

@@ -336,14 +336,23 @@ class RequestedChild:
         """Return the error for a supervisor that has ended without a report."""
         return ChildFailed("its supervisor has ended", _errors(self._function.name))
 
-    def _receive(self, meanwhile: Callable[[], object]) -> None:
-        """Receive the next message of the supervisor, or call ``meanwhile`` after a second.
+    def check_deadline(self) -> None:
+        """Check that the time for the child is not over. If it is, end the warm process as well.
 
-        :raises ChildFailed: if the time for the child is over. Then the warm process is ended, too.
+        Usually the supervisor has ended the child before, unless the child has stopped it.
+
+        :raises ChildFailed: if the time is over.
         """
         if time.monotonic() >= self._deadline:
             _end_warm_process(self._function.name)
             raise ChildFailed(f"its supervisor has not reported for {self._seconds} seconds")
+
+    def _receive(self, meanwhile: Callable[[], object]) -> None:
+        """Receive the next message of the supervisor, or call ``meanwhile`` after a second.
+
+        :raises ChildFailed: if the time for the child is over.
+        """
+        self.check_deadline()
         try:
             # Green threads can wait for recv, but not for recv_fds.
             self._reports.recv(1, socket.MSG_PEEK)

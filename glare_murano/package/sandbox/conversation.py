@@ -21,6 +21,7 @@ from glare_murano.package.sandbox.children import (
     ChildFailed,
     ChildSettings,
     Function,
+    RequestedChild,
     request,
     requested,
 )
@@ -96,7 +97,7 @@ def converse(
         with ours, requested(function, message, of_child, settings) as child:
             if not child.starts(meanwhile):
                 continue
-            for number, question in _questions(ours, meanwhile):
+            for number, question in _questions(ours, child, meanwhile):
                 _send(ours, [number, answer(question)])
             if result := child.read_answer(meanwhile):
                 return result
@@ -105,14 +106,16 @@ def converse(
 
 
 def _questions(
-    connection: socket.socket, meanwhile: Callable[[], object]
+    connection: socket.socket, child: RequestedChild, meanwhile: Callable[[], object]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the questions of a child, with their numbers, until it closes the connection.
 
-    :raises ChildFailed: if a question is too long, or has another form.
+    :raises ChildFailed: if a question is too long, or has another form, or if the time for the
+        child is over.
     """
     received = b""
     while True:
+        child.check_deadline()
         connection.settimeout(_INTERVAL)
         try:
             data = connection.recv(MAX_QUESTION)
@@ -124,10 +127,11 @@ def _questions(
             return
         if not data:
             return
-        *lines, received = (received + data).split(b"\n")
-        if len(received) > MAX_QUESTION:
+        lines = (received + data).split(b"\n")
+        if max(map(len, lines)) > MAX_QUESTION:
             raise ChildFailed(f"a question of more than {MAX_QUESTION} bytes is too long")
-        for line in lines:
+        *complete, received = lines
+        for line in complete:
             # A child that asks quickly must not keep other green threads waiting.
             time.sleep(0)
             yield _parsed(line)

@@ -86,7 +86,8 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
         return
     with landlockpy.Ruleset(scoped=Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET) as rules:
         for path in {*_SYSTEM, *_of_python(), *readable}:
-            with contextlib.suppress(FileNotFoundError):
+            # An entry of ``sys.path`` may be inside of a ZIP file.
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 rules.allow_path(path, _READ if os.path.isdir(path) else AccessFS.READ_FILE)
         rules.allow_path(os.devnull, AccessFS.READ_FILE | AccessFS.WRITE_FILE)
         rules.allow_path(directory, _OWN)

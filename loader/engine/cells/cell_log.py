@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from glare_murano.package.errors import shown
+from glare_murano.package.errors import escaped, shown
 from loader.engine import task_usage
 
 LOG = logging.getLogger(__name__)
@@ -16,8 +16,9 @@ _PACKAGES = logging.getLogger("applications")
 _PREFIX = "applications."
 # How many lines of a cell are logged besides those of its packages.
 _MAX_LINES = 1000
-# The longest line that a cell sends, in characters.
-_MAX_TEXT = 8000
+# The longest line that a cell sends, in characters. As JSON, a character takes at most 12 bytes, so
+# it fits into a question of the sandbox.
+_MAX_TEXT = 5000
 
 
 class QuestionHandler(logging.Handler):
@@ -35,7 +36,11 @@ class QuestionHandler(logging.Handler):
         """Send a record."""
         text = self.format(record)[:_MAX_TEXT]
         line = {"logger": record.name, "level": record.levelno, "text": text}
-        self._ask({"question": "log", **line})
+        try:
+            self._ask({"question": "log", **line})
+        except Exception:
+            # The watchdog logs while it interrupts another question.
+            self.handleError(record)
 
 
 class CellLog:
@@ -59,6 +64,6 @@ class CellLog:
         if self._left < 0:
             return
         level = min(max(level, logging.DEBUG), logging.ERROR)
-        text = task_usage.log_lines(text[:_MAX_TEXT])
+        text = task_usage.log_lines(escaped(text[:_MAX_TEXT], keep="\n"))
         found = _PACKAGES if logger.startswith(_PREFIX) else LOG
         found.log(level, "A %s, %s: %s", self._kind, shown(logger.removeprefix(_PREFIX)), text)

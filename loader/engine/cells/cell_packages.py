@@ -146,6 +146,9 @@ class EngineCellPackageLoader(adapter.EnginePackageLoader):
         super().__init__(cast(PackageLoader, packages))
         self._asked = packages
 
+    def cleanup(self) -> None:
+        """Do nothing: the engine's process closes the loader, and logs what loading has cost."""
+
     def class_config(self, release: Release, name: str) -> Any:
         """Return the values that the operator has written for a class."""
         return self._asked.class_config(release, name)

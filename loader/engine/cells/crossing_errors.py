@@ -48,14 +48,15 @@ def to_json(error: Exception) -> dict[str, str]:
     return {"name": name, "text": str(error)[:_MAX_TEXT]}
 
 
-def from_json(content: object) -> Exception:
-    """Make an error from what a cell has returned, which may have any form."""
-    if not isinstance(content, Mapping):
-        return CellError("the cell has returned neither a result nor an error")
-    name, text = content.get("name"), content.get("text")
-    kind = _CLASSES.get(name, CellError) if isinstance(name, str) else CellError
+def make(name: str, text: str) -> Exception:
+    """Make an error from what a cell has returned.
+
+    :param name: the name of its class. Any name that is not in the list becomes ``CellError``.
+    :param text: its text.
+    """
+    kind = _CLASSES.get(name, CellError)
     # The constructors of some classes take other arguments, and would add to the text.
     error = kind.__new__(kind)
     # The log shows the text, in which no line may look like an entry of the log.
-    error.args = ("\n| ".join(escaped(str(text)[:_MAX_TEXT], keep="\n").splitlines()),)
+    error.args = ("\n| ".join(escaped(text[:_MAX_TEXT], keep="\n").splitlines()),)
     return error

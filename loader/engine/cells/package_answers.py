@@ -31,9 +31,6 @@ from loader.loader import PackageLoader
 
 LOG = logging.getLogger(__name__)
 
-# The most questions of a cell. A request for a schema of the core library asks 20.
-_MAX_QUESTIONS = 5000
-
 
 class InvalidQuestion(GlareMuranoError):
     """A cell asks what this project's code never asks, so hostile code has taken it over."""
@@ -62,18 +59,13 @@ class PackageAnswers:
         self._classes: dict[PackageVersion, frozenset[str]] = {}
         self._owners: dict[str, dict[str, Any]] = {}
         self._copies = itertools.count()
-        self._asked = 0
         self._public: list[str] = []
 
     def answer(self, question: object) -> dict[str, Any]:
         """Answer a question.
 
-        :raises InvalidQuestion: if the question does not have the form of a question, or if the
-            cell has asked too many questions.
+        :raises InvalidQuestion: if the question does not have the form of a question.
         """
-        self._asked += 1
-        if self._asked > _MAX_QUESTIONS:
-            raise InvalidQuestion("a cell has asked too many questions")
         match question:
             case {"question": "object package", "fqn": str(fqn), "range": str(range)}:
                 return self._load(lambda: self._loader.load_object_package(fqn, range))
@@ -103,10 +95,15 @@ class PackageAnswers:
             }:
                 return _answered(lambda: self._values(_key(fqn, version), name))
             case {"question": "user"}:
-                return _answered(lambda: self._owner("user", self._session.user_id))
+                return self._owner("user", self._session.user_id)
             case {"question": "project"}:
-                return _answered(lambda: self._owner("project", self._session.project_id))
+                return self._owner("project", self._session.project_id)
         raise InvalidQuestion("a cell has asked a question in a wrong form")
+
+    @property
+    def count(self) -> int:
+        """The number of packages that the cell has loaded."""
+        return len(self._packages)
 
     def public_paths(self) -> list[str]:
         """Return the paths of the loaded packages whose classes every project can use.
@@ -150,15 +147,15 @@ class PackageAnswers:
         return copy
 
     def _owner(self, kind: str, id_: str | None) -> dict[str, Any]:
-        """Return what Keystone knows of the user or the project of the request.
+        """Answer what Keystone knows of the user or the project of the request.
 
         Keystone is queried once for each, with the engine's own account.
         """
         if id_ is None:
-            raise errors.LoaderError(f"the {kind} of the request is unknown")
+            return {"error": f"the {kind} of the request is unknown", "is_missing": False}
         if kind not in self._owners:
             find = auth_utils.get_user if kind == "user" else auth_utils.get_project
-            self._owners[kind] = find(id_)
+            self._owners[kind] = _answered(lambda: find(id_))
         return self._owners[kind]
 
     def _subclasses(self, name: str, range: str, package: str) -> dict[str, Any]:

@@ -45,6 +45,9 @@ _MEBIBYTE = 1024**2
 _FILE_SIZE = 64 * _MEBIBYTE
 # The memory of a cell besides that of its task, in MiB: Python, Murano and its libraries.
 _OWN_MEMORY = 512
+# The most questions of a cell, besides the lines that it logs. A request for a schema of the core
+# library asks 20.
+_MAX_QUESTIONS = 5000
 # The files that HTTP clients read, to look up hosts and to check certificates.
 _FILES_OF_CLIENTS = (
     "/etc/gai.conf",
@@ -78,7 +81,7 @@ def prepare() -> None:
     try:
         sandbox.start(_function())
     except ChildFailed as error:
-        LOG.error("Static actions and requests for schemas will fail: %s", error)
+        LOG.error("No cell can be started now for static actions and schemas: %s", error)
 
 
 def _function() -> Function:
@@ -90,13 +93,14 @@ def run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> Any
 
     :param kind: what is requested, as in messages: ``static action`` or ``request for a schema``.
     :param session: the token, the user and the project of the request.
-    :param request: the arguments of ``cell.serve``, as values for JSON.
+    :param request: a mapping with the keys ``endpoint``, ``context`` and ``arguments``, as values
+        for JSON; see ``cell.serve``.
     :raises TaskLimitExceeded: if the request takes too long or too much memory.
     :raises CellError: if the cell fails.
     :raises Exception: an error from the list in ``crossing_errors``.
     """
     seconds = min(engine.CONF.engine.request_seconds + _SECONDS_TO_REPORT, _MOST_SECONDS)
-    task = tasks.Task(tasks.TimeLimit(kind, seconds, "request_seconds"))
+    task = tasks.Task(tasks.TimeLimit(f"cell of the {kind}", seconds, "request_seconds"))
     return tasks.running.run(task, tasks.running.run_limited, _run, kind, session, request)
 
 
@@ -114,15 +118,18 @@ def _run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> An
         # A schema needs no service: its cell has no token.
         ports = _ports(client) if request["endpoint"] == "static action" else []
         with _turn(session):
-            content = _converse(kind, answers, directory, ports)
-        adapter.totals.add(loader.counters)
+            try:
+                content = _converse(kind, session, answers, directory, ports)
+            finally:
+                adapter.log_costs(packages.count, loader.counters)
     for path in packages.public_paths():
         sandbox.keep(_function(), path)
-    if not isinstance(content, Mapping) or "result" not in content:
-        raise crossing_errors.from_json(
-            content.get("error") if isinstance(content, Mapping) else None
-        )
-    return content["result"]
+    match content:
+        case {"result": result}:
+            return result
+        case {"error": {"name": str(name), "text": str(text)}}:
+            raise crossing_errors.make(name, text)
+    raise crossing_errors.CellError("the cell has returned neither a result nor an error")
 
 
 class Answers:
@@ -135,6 +142,7 @@ class Answers:
         :param packages: the answers about packages.
         :param log: where the cell logs.
         """
+        self._asked = 0
         self._request = request
         self._packages = packages
         self._log = log
@@ -142,18 +150,29 @@ class Answers:
     def answer(self, question: object) -> Any:
         """Answer a question.
 
-        :raises InvalidQuestion: if the question does not have the form of a question.
+        :raises InvalidQuestion: if the question does not have the form of a question, or if the
+            cell has asked too many questions.
         """
+        match question:
+            case {"question": "log", "logger": str(logger), "level": int(level), "text": str(text)}:
+                return self._log.write(logger, level, text)
+        self._asked += 1
+        if self._asked > _MAX_QUESTIONS:
+            raise InvalidQuestion("it has asked too many questions")
         match question:
             case {"question": "request"}:
                 # A request may be too long for the parameters of a child.
                 return self._request
-            case {"question": "log", "logger": str(logger), "level": int(level), "text": str(text)}:
-                return self._log.write(logger, level, text)
         return self._packages.answer(question)
 
 
-def _converse(kind: str, answers: Answers, directory: str, ports: Sequence[int]) -> Any:
+def _converse(
+    kind: str,
+    session: ExecutionSession,
+    answers: Answers,
+    directory: str,
+    ports: Sequence[int],
+) -> Any:
     conf = engine.CONF.engine
     settings = ChildSettings(
         seconds=math.ceil(conf.request_seconds) + _SECONDS_TO_REPORT,
@@ -170,8 +189,11 @@ def _converse(kind: str, answers: Answers, directory: str, ports: Sequence[int])
         LOG.error("The cell of a %s has failed: %s%s", kind, error, error.output)
         raise crossing_errors.CellError(f"the cell of the {kind} has failed: {error}") from error
     except InvalidQuestion as error:
-        LOG.error("The cell of a %s was ended: %s", kind, error)
-        raise crossing_errors.CellError(str(error)) from error
+        LOG.error(
+            "A cell was ended, since its code was hostile or faulty: %s (%s, user %s, project %s)",
+            *(error, kind, session.user_id, session.project_id),
+        )
+        raise crossing_errors.CellError(f"the cell of the {kind} was ended: {error}") from error
 
 
 @contextlib.contextmanager

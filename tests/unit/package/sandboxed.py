@@ -2,6 +2,7 @@
 
 """The functions that tests call in a child process."""
 
+import os
 from typing import IO, Any
 
 NAME = "tests.unit.package.sandboxed:act"
@@ -21,9 +22,11 @@ class Prepared:
     def __init__(self, preparation: Any) -> None:
         self._preparation = preparation
         self._kept: list[Any] = []
+        self._process = os.getpid()
 
     def __call__(self, file: IO[bytes], does: str) -> Any:
-        return act(file, does, prepared=self._preparation, kept=self._kept)
+        names = {"prepared": self._preparation, "kept": self._kept, "process": self._process}
+        return act(file, does, **names)
 
     def keep(self, value: Any) -> None:
         self._kept.append(value)

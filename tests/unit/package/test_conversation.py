@@ -57,6 +57,10 @@ def test_a_function_may_ask_nothing():
         ("os.write(0, b'{\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'\\xff\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'[' * 60_000 + b'\\n'); time.sleep(60)", "is not JSON"),
+        (
+            "os.write(0, b'[1, \"' + b'x' * 70_000 + b'\"]\\n'); time.sleep(60)",
+            "more than 65536 bytes is too long",
+        ),
         ("os.write(0, b'1\\n'); time.sleep(60)", "has no number"),
         ("os.write(0, b'[1, 2]\\n' * 10); time.sleep(60)", "has not read an answer for 1 seconds"),
     ],
@@ -117,11 +121,10 @@ def test_the_caller_does_something_meanwhile():
 
 
 def test_a_function_is_prepared_once_in_the_warm_process():
-    does = "import os; result = [prepared, os.getppid()]"
-    assert converse(does, preparation={"a": 1})[0] == {"a": 1}
+    does = "result = [prepared, process]"
+    found = [converse(does, preparation={"a": 1}) for _ in range(2)]
     former = children._processes[sandboxed.PREPARED]
-    assert converse(does, preparation={"a": 1})[0] == {"a": 1}
-    assert children._processes[sandboxed.PREPARED] is former
+    assert found == [[{"a": 1}, former._process.pid]] * 2
     # Another preparation needs another warm process.
     assert converse(does, preparation={"a": 2})[0] == {"a": 2}
     assert children._processes[sandboxed.PREPARED] is not former
@@ -145,6 +148,18 @@ def test_later_children_have_what_the_warm_process_keeps():
     processes.wait_until(
         lambda: converse("result = kept", preparation="keeping") == ["a", "b"], "the values"
     )
+
+
+def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
+    monkeypatch.setattr(children, "_HAS_WALLS", False)
+    monkeypatch.setattr(children, "_GRACE", 1)
+    does = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: ask(1)"
+
+    def answer(question):
+        time.sleep(0.1)
+
+    with pytest.raises(ChildFailed, match="has not reported for 4 seconds"):
+        converse(f"{ASKS}{does}", answer, seconds=1)
 
 
 def test_a_function_is_never_called_twice(tmp_path, monkeypatch):

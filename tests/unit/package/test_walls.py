@@ -147,3 +147,13 @@ def test_a_kernel_without_landlock_restricts_nothing(monkeypatch):
 
     monkeypatch.setattr("landlockpy.abi_version", refuse)
     assert walls.abi() == 0
+    # Otherwise, the missing directory would be an error.
+    walls.restrict("/nowhere", [], [])
+
+
+def test_a_path_of_python_may_be_inside_of_a_file(monkeypatch, tmp_path):
+    (tmp_path / "modules.zip").touch()
+    monkeypatch.setattr("sys.path", [str(tmp_path / "modules.zip" / "inside")])
+    # This error comes after all paths.
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        walls.restrict("/nowhere", [], [])
