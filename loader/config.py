@@ -147,7 +147,7 @@ SERVICE_OPTIONS: options.Options = {
             min=1,
             default=8,
             help="How many cells a worker runs at a time. Further requests wait for a turn, and "
-            "fail after request_seconds.",
+            "fail after request_seconds. At most eight requests of a project wait.",
         ),
         cfg.IntOpt(
             "max_project_cells",
