@@ -201,7 +201,7 @@ races: $(READY) $(GLANCE_READY)
 	    tests/functional/glance/test_image_races.py -m services
 
 # A run that was stopped goes on. AREAS are names in tests/mutants/areas.toml, by default all.
-mutants: $(READY) $(CORE_READY) $(GLANCE_READY) $(MUTANTS_READY)
+mutants: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(MUTANTS_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(MUTANTS)/bin/python -m tests.mutants $(AREAS)
 
