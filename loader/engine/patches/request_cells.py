@@ -22,9 +22,11 @@ def serve_requests_in_cells() -> None:
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action
 
-    def generate(context: Mapping[str, Any], **arguments: Any) -> Any:
+    def generate(context: Mapping[str, Any], *args: Any, **arguments: Any) -> Any:
         if not requests.are_enabled():
-            return generate_schema(context, **arguments)
+            return generate_schema(context, *args, **arguments)
+        if args:
+            raise TypeError("murano-api passes the arguments by name")
         # No schema needs the token: only the engine's process sends requests.
         known = {"token": None, "project_id": context["project_id"]}
         request = {"endpoint": "schema", "context": known, "arguments": arguments}
