@@ -187,7 +187,12 @@ def log_lines(value: Any) -> str:
 
     Without the mark, a package could write lines that look like entries of the log.
     """
-    return "\n| ".join(shorten(value).splitlines())
+    return mark_lines(shorten(value))
+
+
+def mark_lines(text: str) -> str:
+    """Put a mark before each line of a text but the first; see ``log_lines``."""
+    return "\n| ".join(text.splitlines())
 
 
 def select(

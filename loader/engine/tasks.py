@@ -223,6 +223,17 @@ class RunningTasks:
         task = self.current
         return function(*args) if task is None else task.run_limited(function, *args)
 
+    def run_request(
+        self, limit: TimeLimit, function: Callable[..., _Result], *args: Any
+    ) -> _Result:
+        """Run a function as a task of its own, which has nothing but the limited function.
+
+        :returns: the result of the function.
+        :raises Exception: the reason of the first interruption, if the task was interrupted.
+        """
+        result: _Result = self.run(Task(limit), self.run_limited, function, *args)
+        return result
+
     def run_part(
         self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
     ) -> _Result:

@@ -3,6 +3,7 @@
 """The mutants that are tried of an area: a sample, drawn with a fixed seed."""
 
 import ast
+import functools
 import pathlib
 import random
 from collections.abc import Iterable, Sequence
@@ -57,7 +58,12 @@ def _with_effect(items: Iterable[WorkItem]) -> Iterable[WorkItem]:
 
 def _is_separator(change: MutationSpec) -> bool:
     line, column = change.start_pos
-    return change.module_path.read_text().splitlines()[line - 1][column:].startswith("*,")
+    return _lines(change.module_path)[line - 1][column:].startswith("*,")
+
+
+@functools.cache
+def _lines(module: pathlib.Path) -> list[str]:
+    return module.read_text().splitlines()
 
 
 def _annotations(module: pathlib.Path) -> list[ast.expr]:

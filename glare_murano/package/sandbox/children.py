@@ -38,7 +38,7 @@ _PATIENCE = 3
 # still be starting when the request is sent.
 _GRACE = 60
 # The seconds between two calls of ``meanwhile``.
-_INTERVAL = 1
+INTERVAL = 1
 _MAX_REPORT = 4096
 # The largest number of lists and mappings in an answer. Reading more of them would delay other
 # requests.
@@ -297,7 +297,7 @@ class RequestedChild:
         self._function = function
         self._settings = settings
         self._reports = reports
-        reports.settimeout(_INTERVAL)
+        reports.settimeout(INTERVAL)
         self._answer = answer
         self._output = output
         self._seconds = _PATIENCE * settings.seconds + _GRACE
@@ -439,17 +439,17 @@ def start(function: Function, python: str = "") -> None:
     _send(function, python, None, ())
 
 
-def keep(function: Function, value: Any) -> None:
+def keep(name: str, value: Any) -> None:
     """Let the warm process of a function keep a value, from which all later children are forked.
 
     The process calls the method ``keep`` of the prepared function with this value, once. Nothing is
     done if the process does not run, or is busy.
 
-    :param function: the function, which has a preparation.
+    :param name: the name of a function that has a preparation; see ``Function``.
     :param value: a value for JSON, with at most ``MAX_REQUEST`` bytes.
     """
     with _lock:
-        if running := _processes.get(function.name):
+        if running := _processes.get(name):
             with contextlib.suppress(OSError):
                 running.keep(json.dumps(value).encode())
 

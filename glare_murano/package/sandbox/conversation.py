@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from glare_murano.package.sandbox.children import (
+    INTERVAL,
     Answer,
     ChildFailed,
     ChildSettings,
@@ -31,8 +32,6 @@ from glare_murano.package.sandbox.limited_process import MAX_REQUEST
 MAX_QUESTION = MAX_REQUEST
 # The seconds that a child has to read an answer.
 _SECONDS_TO_READ = 10
-# The seconds between two calls of ``meanwhile``.
-_INTERVAL = 1
 
 
 class Questions:
@@ -116,7 +115,7 @@ def _questions(
     received = b""
     while True:
         child.check_deadline()
-        connection.settimeout(_INTERVAL)
+        connection.settimeout(INTERVAL)
         try:
             data = connection.recv(MAX_QUESTION)
         except TimeoutError:

@@ -71,7 +71,6 @@ def main() -> None:
         # reading a small package.
         registered_formats(group)
     values = socket.socket(fileno=int(sys.argv[2]))
-    os.set_inheritable(values.fileno(), False)
     with requests, values:
         while not _has_ended(requests):
             # Without this call, garbage collection in a child would copy the memory pages that it

@@ -91,21 +91,15 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     package_loader.CombinedPackageLoader = make_loader
     auth_utils.get_user = lambda _: packages.describe_owner("user")
     auth_utils.get_project = lambda _: packages.describe_owner("project")
+    # The patched endpoints, which also check a request and limit its time.
+    endpoints: dict[str, Callable[..., Any]] = {
+        "schema": engine.SchemaEndpoint.generate_schema,
+        "static action": engine.StaticActionEndpoint.call_static_action,
+    }
     limits = config.CONF.engine
     with watchdog.watching(limits.blocking_seconds, limits.max_task_memory):
         try:
-            endpoint: Callable[..., Any] = _ENDPOINTS[request["endpoint"]]
+            endpoint = endpoints[request["endpoint"]]
             return {"result": endpoint(request["context"], **request["arguments"])}
         except Exception as error:
             return {"error": crossing_errors.to_json(error)}
-
-
-# The patched endpoints, which also check a request and limit its time.
-_ENDPOINTS = {
-    "schema": lambda *context, **arguments: engine.SchemaEndpoint.generate_schema(
-        *context, **arguments
-    ),
-    "static action": lambda *context, **arguments: engine.StaticActionEndpoint.call_static_action(
-        *context, **arguments
-    ),
-}

@@ -39,8 +39,7 @@ def read(conf: cfg.ConfigOpts) -> Values:
 
 
 def _changed(conf: cfg.ConfigOpts, group: str) -> Iterator[tuple[str, Any]]:
-    registered = conf._opts if group == "DEFAULT" else _registered(conf, group)
-    for name, entry in registered.items():
+    for name, entry in _registered(conf, group).items():
         option = entry["opt"]
         is_known = name in _OPTIONS[group] if group in _OPTIONS else name not in _LEFT_OUT
         if is_known and not option.secret:
@@ -51,12 +50,13 @@ def _changed(conf: cfg.ConfigOpts, group: str) -> Iterator[tuple[str, Any]]:
 
 
 def _registered(conf: cfg.ConfigOpts, group: str) -> Mapping[str, Any]:
+    if group == "DEFAULT":
+        return conf._opts
     return conf._groups[group]._opts if group in conf._groups else {}
 
 
 def apply(conf: cfg.ConfigOpts, values: Values) -> None:
     """Set the options of a cell. Options that are not registered yet are left out."""
     for group, options in values.items():
-        registered = conf._opts if group == "DEFAULT" else _registered(conf, group)
-        for name in options.keys() & registered.keys():
+        for name in options.keys() & _registered(conf, group).keys():
             conf.set_override(name, options[name], None if group == "DEFAULT" else group)

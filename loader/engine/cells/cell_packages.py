@@ -14,7 +14,6 @@ from glare_murano.package import Archive, VersionSpec
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release, release_from_json, versions_from_json
 from loader import errors
-from loader.counters import Counters
 from loader.engine import adapter
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
@@ -30,7 +29,6 @@ class _NotFound(errors.NoSuchPackage, errors.NoSuchClass):
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
-        self.available = ()
         self.pinned = None
 
 
@@ -38,8 +36,6 @@ class CellPackages:
     """Asks the engine's process for packages.
 
     It has those methods of ``PackageLoader`` that requests use.
-
-    :ivar counters: what loading has cost here; the engine's process has the real counters.
     """
 
     def __init__(self, ask: Ask, directory: pathlib.Path) -> None:
@@ -48,7 +44,6 @@ class CellPackages:
         :param ask: a function that asks a question, and returns the answer.
         :param directory: a directory in which archives are unpacked.
         """
-        self.counters = Counters()
         self._ask = ask
         self._directory = directory
         self._types = PackageTypes(adapter.CONF.murano.enabled_plugins)
@@ -95,9 +90,6 @@ class CellPackages:
 
     def provide(self, *_: object) -> None:
         """Do nothing: the engine's process knows the extension plug-ins."""
-
-    def close(self) -> None:
-        """Do nothing: the engine's process closes the loader."""
 
     def _load(self, question: str, **arguments: str) -> Package:
         answer = self._get(question, **arguments)

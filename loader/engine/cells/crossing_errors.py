@@ -12,7 +12,7 @@ from murano.dsl import dsl_exception, exceptions
 from yaql.language import exceptions as yaql_exceptions
 
 from glare_murano.package.errors import escaped
-from loader.engine import tasks
+from loader.engine import task_usage, tasks
 
 # The longest text of an error, in characters.
 _MAX_TEXT = 20_000
@@ -58,5 +58,5 @@ def make(name: str, text: str) -> Exception:
     # The constructors of some classes take other arguments, and would add to the text.
     error = kind.__new__(kind)
     # The log shows the text, in which no line may look like an entry of the log.
-    error.args = ("\n| ".join(escaped(text[:_MAX_TEXT], keep="\n").splitlines()),)
+    error.args = (task_usage.mark_lines(escaped(text[:_MAX_TEXT], keep="\n")),)
     return error

@@ -54,12 +54,10 @@ class PackageAnswers:
         self._loader = loader
         self._session = session
         self._directory = directory
-        self._packages: dict[PackageVersion, Mapping[str, Any]] = {}
-        self._releases: dict[PackageVersion, Release] = {}
-        self._classes: dict[PackageVersion, frozenset[str]] = {}
+        self._loaded: dict[PackageVersion, Package] = {}
+        self._described: dict[PackageVersion, Mapping[str, Any]] = {}
         self._owners: dict[str, dict[str, Any]] = {}
         self._copies = itertools.count()
-        self._public: list[str] = []
 
     def answer(self, question: object) -> dict[str, Any]:
         """Answer a question.
@@ -103,7 +101,7 @@ class PackageAnswers:
     @property
     def count(self) -> int:
         """The number of packages that the cell has loaded."""
-        return len(self._packages)
+        return len(self._loaded)
 
     def public_paths(self) -> list[str]:
         """Return the paths of the loaded packages whose classes every project can use.
@@ -111,7 +109,11 @@ class PackageAnswers:
         Their classes can be parsed once for all cells. Other package types than ``MuranoPL`` are
         left out, since code of a plug-in generates their classes.
         """
-        return self._public
+        return [
+            str(self._loader.path(package))
+            for package in self._loaded.values()
+            if package.format_name == MURANO_PL and _is_public(self._loader.release(package))
+        ]
 
     def _load(self, load: Callable[[], Package]) -> dict[str, Any]:
         return _answered(lambda: self._describe(load()))
@@ -119,19 +121,14 @@ class PackageAnswers:
     def _describe(self, package: Package) -> Mapping[str, Any]:
         """Copy a package for the cell, and describe it."""
         release = self._loader.release(package)
-        if release.key not in self._packages:
-            path = self._loader.path(package)
-            is_public = release.visibility == PUBLIC or is_from_operator(release)
-            if is_public and package.format_name == MURANO_PL:
-                self._public.append(str(path))
-            self._releases[release.key] = release
-            self._classes[release.key] = frozenset(package.classes)
-            self._packages[release.key] = {
+        if release.key not in self._described:
+            self._loaded[release.key] = package
+            self._described[release.key] = {
                 "release": release_to_json(release),
                 "is_core_library": self._loader.is_core_library(package),
-                "path": str(self._copied(path)),
+                "path": str(self._copied(self._loader.path(package))),
             }
-        return self._packages[release.key]
+        return self._described[release.key]
 
     def _copied(self, path: pathlib.Path) -> pathlib.Path:
         """Copy an archive or a directory, so that the cell cannot change the original.
@@ -163,11 +160,16 @@ class PackageAnswers:
         found = [subclass.to_json() for subclass in subclasses.found]
         return {"found": found, "is_truncated": subclasses.is_truncated}
 
-    def _values(self, package: PackageVersion, class_name: str) -> Any:
+    def _values(self, key: PackageVersion, class_name: str) -> Any:
+        package = self._loaded.get(key)
         # The name becomes a part of a path.
-        if class_name not in self._classes.get(package, ()):
-            raise errors.LoaderError(f"{package} was not loaded, or does not define this class")
-        return adapter.class_config(self._releases[package], class_name)
+        if package is None or class_name not in package.classes:
+            raise errors.LoaderError(f"{key} was not loaded, or does not define this class")
+        return adapter.class_config(self._loader.release(package), class_name)
+
+
+def _is_public(release: Release) -> bool:
+    return release.visibility == PUBLIC or is_from_operator(release)
 
 
 def _key(fqn: str, version: str) -> PackageVersion:

@@ -100,8 +100,8 @@ def run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> Any
     :raises Exception: an error from the list in ``crossing_errors``.
     """
     seconds = min(engine.CONF.engine.request_seconds + _SECONDS_TO_REPORT, _MOST_SECONDS)
-    task = tasks.Task(tasks.TimeLimit(f"cell of the {kind}", seconds, "request_seconds"))
-    return tasks.running.run(task, tasks.running.run_limited, _run, kind, session, request)
+    limit = tasks.TimeLimit(f"cell of the {kind}", seconds, "request_seconds")
+    return tasks.running.run_request(limit, _run, kind, session, request)
 
 
 def _run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> Any:
@@ -122,8 +122,8 @@ def _run(kind: str, session: ExecutionSession, request: Mapping[str, Any]) -> An
                 content = _converse(kind, session, answers, directory, ports)
             finally:
                 adapter.log_costs(packages.count, loader.counters)
-    for path in packages.public_paths():
-        sandbox.keep(_function(), path)
+        for path in packages.public_paths():
+            sandbox.keep(warm.NAME, path)
     match content:
         case {"result": result}:
             return result

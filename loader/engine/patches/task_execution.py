@@ -73,8 +73,7 @@ def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
     :raises EngineStopped: if the engine stops.
     :raises TaskLimitExceeded: if the request takes too long or too much memory.
     """
-    task = tasks.Task(_time_limit(kind, "request_seconds"))
-    return tasks.running.run(task, tasks.running.run_limited, function, *args)
+    return tasks.running.run_request(_time_limit(kind, "request_seconds"), function, *args)
 
 
 def _time_limit(kind: str, option: str) -> tasks.TimeLimit:

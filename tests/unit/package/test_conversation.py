@@ -138,11 +138,10 @@ def test_a_warm_process_can_be_started_before_its_first_child():
 
 
 def test_later_children_have_what_the_warm_process_keeps():
-    function = Function(sandboxed.PREPARED, "keeping")
-    sandbox.keep(function, "before the start")
+    sandbox.keep(sandboxed.PREPARED, "before the start")
     assert converse("result = kept", preparation="keeping") == []
     for value in ("a", "b", "a"):
-        sandbox.keep(function, value)
+        sandbox.keep(sandboxed.PREPARED, value)
     # A child that waits for the next request was forked before.
     converse("result = kept", preparation="keeping")
     processes.wait_until(
