@@ -163,7 +163,7 @@ def test_a_page_says_what_happens_without_the_version(site: pathlib.Path) -> Non
     assert "<td><strong>breaks</strong></td>" in only
     broken, _, rest = only.partition(" would break, since no other version is in the range.")
     assert broken.endswith(">org.example.shop</a>")
-    assert re.search("use what would break: <a [^>]+>org.example.portal</a>[.]", rest)
+    assert re.search("would break as well: <a [^>]+>org.example.portal</a>[.]", rest)
     assert "Nothing breaks: no package" in about("org.example.portal", "1.0.0")
 
 
@@ -176,8 +176,8 @@ def test_a_picture_has_only_packages_that_use_the_version(site: pathlib.Path) ->
 
 def test_a_package_page_says_in_words_what_changed(site: pathlib.Path) -> None:
     text = (site / paths.package("org.example.db")).read_text()
-    assert "changes since 1.3.0 can break packages that use it." in text
-    assert "1 change since 1.2.0, of which none can break packages that use it." in text
+    assert "changes since 1.3.0 are incompatible: packages that use this one can break." in text
+    assert "1 change since 1.2.0, all compatible." in text
     required = text.partition('<h2 id="dependents">')[2]
     assert ">org.example.shop</a>, <a" in required
 
