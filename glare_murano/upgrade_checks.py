@@ -9,12 +9,13 @@ services.
 
 import dataclasses
 import importlib.metadata
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from oslo_upgradecheck import upgradecheck
 from packaging.requirements import Requirement
 
-from glare_murano.package.sandbox import walls
+from glare_murano.package.sandbox import system_calls, walls
 
 _DISTRIBUTION = "glare-murano"
 
@@ -73,12 +74,25 @@ def find_unmet_requirements(extra: str) -> Iterator[Finding]:
             )
 
 
-def find_missing_landlock() -> Iterator[Finding]:
-    """Yield a warning if Landlock does not restrict what the child processes of a service reach."""
+def find_missing_walls(
+    danger: str = "an archive that takes over a child process could read the files of the "
+    "service's user",
+) -> Iterator[Finding]:
+    """Yield a warning for each wall around child processes that this host lacks.
+
+    :param danger: what can happen without Landlock.
+    """
     if not walls.abi():
         yield Finding(
-            "the kernel has no Landlock, or this container forbids it: an archive that takes over "
-            "a child process could read the files of the service's user; use Linux 6.12 or newer",
+            f"the kernel has no Landlock, or this container forbids it: {danger}; use Linux 6.12 "
+            f"or newer",
+            is_error=False,
+        )
+    if not system_calls.are_refused():
+        yield Finding(
+            f"no system calls are refused to child processes on {platform.machine()}: an archive "
+            f"that takes over a child process could stop the processes of the service's user; use "
+            f"x86-64 or ARM64",
             is_error=False,
         )
 

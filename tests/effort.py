@@ -3,7 +3,7 @@
 """The numbers of examples, kills and interruptions that the tests try.
 
 ``make test`` tries a sample, in a few minutes. ``FULL_TESTS=1`` in the environment tries
-more, as ``.ci/run`` does, and a larger number multiplies: ``FULL_TESTS=10 pytest
+more, and a larger number multiplies: ``FULL_TESTS=10 pytest
 tests/unit/package`` tries ten times as many examples.
 """
 

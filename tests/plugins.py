@@ -2,6 +2,7 @@
 
 """Python distributions with plug-ins, installed for a test."""
 
+import contextlib
 import importlib
 import pathlib
 import sys
@@ -48,13 +49,21 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path: pathlib.Path) -> Iterator[Site]:
     """An empty site; what is installed there is gone after the test."""
     folder = tmp_path / "site"
     folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
+    with activated(folder) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def activated(folder: pathlib.Path) -> Iterator[Site]:
+    """Import distributions from a folder while the block runs."""
     modules = set(sys.modules)
-    yield Site(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield Site(folder)
     for module in set(sys.modules) - modules:
         if str(getattr(sys.modules[module], "__file__", "")).startswith(str(folder)):
             del sys.modules[module]

@@ -23,7 +23,7 @@ from glare_murano.glance.configuration import ETC, PLUGIN
 from glare_murano.upgrade_checks import (
     Check,
     Finding,
-    find_missing_landlock,
+    find_missing_walls,
     find_unmet_requirements,
     silent_database,
 )
@@ -175,6 +175,6 @@ UPGRADE_CHECKS: Mapping[str, Check] = {
     **START_CHECKS,
     "Pipelines and files": _find_changed_files,
     "Index": _find_missing_index,
-    "Landlock": find_missing_landlock,
+    "Landlock": find_missing_walls,
     "Libraries": functools.partial(find_unmet_requirements, "glance"),
 }

@@ -25,7 +25,7 @@ from glare_murano.glare.options import SETTINGS
 from glare_murano.upgrade_checks import (
     Check,
     Finding,
-    find_missing_landlock,
+    find_missing_walls,
     find_unmet_requirements,
     silent_database,
 )
@@ -148,6 +148,6 @@ UPGRADE_CHECKS: Mapping[str, Check] = {
     "Pipelines": _find_incomplete_pipelines,
     "Policy": _find_missing_rules,
     "Indexes": _find_missing_indexes,
-    "Landlock": find_missing_landlock,
+    "Landlock": find_missing_walls,
     "Libraries": functools.partial(find_unmet_requirements, "glare"),
 }

@@ -204,3 +204,32 @@ def test_green_threads_run_while_archives_are_read(tmp_path: pathlib.Path) -> No
 
     assert found == [["org.hot"]] * 12
     assert ticks > 10
+
+
+_WAIT = """
+    import eventlet
+    eventlet.monkey_patch()
+    import json, os
+    from glare_murano.package import sandbox
+    from tests import processes
+
+    function = sandbox.Function("tests.unit.package.sandboxed:act")
+    sandbox.start(function)
+
+    def children():
+        return sorted(processes.descendants(os.getpid()))
+
+    # The warm process, a supervisor and a child.
+    processes.wait_until(lambda: len(children()) == 3, "the first child")
+    found = [children()]
+    for _ in range(20):
+        eventlet.sleep(0.05)
+        found.append(children())
+    print(json.dumps(found))
+"""
+
+
+def test_a_child_waits_for_its_request_without_being_forked_again() -> None:
+    found = _run(_WAIT)
+
+    assert found == found[:1] * 21

@@ -29,7 +29,7 @@ def describe(manifest, archive):
         time.sleep(60)
     classes = {f"{manifest.fqn}.{name}": ["io.murano.Application"] for name in names}
     required = {"io.murano": "0.0", **manifest.document.get("Require", {})}
-    keys = {"Name": "Names", "Tags": sorted(names)}
+    keys = {"Name": "Names", "Tags": sorted(names), "Type": "Library", "Description": "Drawn."}
     return Description(classes, required, FORM, keys, archive.read("drawn.gif", 9))
 """
 
@@ -61,6 +61,7 @@ def test_what_a_plug_in_generates_is_stored(glare: Client, name: str) -> None:
     assert (form.text, content_type) == ("Application: {'?': {type: a.B}}", "application/x-yaml")
     assert glare.names(class_definitions=f"{name}.B") == [(name, "1.0.0")]
     assert (artifact["display_name"], sorted(artifact["tags"])) == ("Names", ["A", "B"])
+    assert (artifact["type"], artifact["description"]) == ("Library", "Drawn.")
     assert artifact["keywords"] == ["a", "b", "names"]
     assert glare.request("GET", f"/{artifact['id']}/logo").content == b"GIF89a..."
     (found,) = [

@@ -23,6 +23,7 @@ PINNED = [
     ("Keystone", "keystone", "constraints-glance.txt"),
     ("Keystone", "keystone", "tests/functional/swift.txt"),
     ("Swift", "swift", "tests/functional/swift.txt"),
+    ("Heat", "openstack-heat", "tests/integration/heat.txt"),
     ("murano-dashboard", "murano-dashboard", "tests/integration/dashboard.txt"),
     ("python-muranoclient", "python-muranoclient", "constraints.txt"),
     ("openstack", "python-openstackclient", "constraints.txt"),

@@ -4,6 +4,7 @@
 
 import importlib.metadata
 import json
+import platform
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,7 @@ from glare_murano.package.sandbox import walls
 from glare_murano.upgrade_checks import (
     Finding,
     UpgradeCheck,
-    find_missing_landlock,
+    find_missing_walls,
     find_unmet_requirements,
 )
 
@@ -81,8 +82,12 @@ def test_a_library_of_another_version_is_a_warning(
 
 
 def test_a_kernel_without_landlock_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [*find_missing_landlock()] == []
+    assert [*find_missing_walls()] == []
     monkeypatch.setattr(walls, "abi", lambda: 0)
-    (found,) = find_missing_landlock()
+    (found,) = find_missing_walls()
     assert not found.is_error
     assert found.message.startswith("the kernel has no Landlock")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    _, found = find_missing_walls()
+    assert not found.is_error
+    assert "no system calls are refused to child processes on riscv64" in found.message

@@ -6,27 +6,19 @@ Each file gets a new child, since a file must not affect the next file, and a pr
 its limits. The children are forked by a warm process, which has already imported the function; see
 ``fork_server``. A child has no environment variables, no configuration, and no open files of this
 process. The child's answer is JSON. The caller must check the answer, since nothing in it can be
-trusted. ``conversation`` lets a child ask questions, instead of reading a file. ``turns`` lets many
+trusted. ``conversation`` lets a child send queries, instead of reading a file. ``turns`` lets many
 callers share few children.
 
 The child runs as the same user as this process. So the limits protect against faults, and against
-files that exploit faults, but not against a hostile plug-in that the operator has installed. On a
-kernel with Landlock, ``walls`` also restricts what the child can reach.
+files that exploit faults, but not against a hostile plug-in that the operator has installed. The
+kernel also restricts what the child can reach; see ``walls`` and ``system_calls``.
 """
 
-from glare_murano.package.sandbox.children import (
-    MAX_ANSWER,
-    Answer,
-    ChildFailed,
-    ChildSettings,
-    Function,
-    LimitReached,
-    keep,
-    run,
-    start,
-)
-from glare_murano.package.sandbox.conversation import Questions, converse
+from glare_murano.package.sandbox.child_errors import ChildFailed, LimitReached
+from glare_murano.package.sandbox.children import MAX_ANSWER, Answer, ChildSettings, run
+from glare_murano.package.sandbox.conversation import Queries, converse
 from glare_murano.package.sandbox.turns import Busy, Turns
+from glare_murano.package.sandbox.warm_processes import Function, preload, start
 
 __all__ = [
     "MAX_ANSWER",
@@ -36,10 +28,10 @@ __all__ = [
     "ChildSettings",
     "Function",
     "LimitReached",
-    "Questions",
+    "Queries",
     "Turns",
     "converse",
-    "keep",
+    "preload",
     "run",
     "start",
 ]

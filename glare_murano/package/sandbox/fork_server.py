@@ -17,6 +17,9 @@ Four processes work together. The sender is the process that uses ``children``.
 Requests come from a socket, which is the descriptor 0. Only the sender has the other end of the
 socket. When the sender ends, the other processes end as well. They ignore the signals that a
 service manager sends to every process of a service, so that the sender decides when they end.
+
+The names from ``select``, ``socket`` and ``time`` are imported one by one, since the preparation of
+a function may patch these modules, as eventlet does. But these processes run no green threads.
 """
 
 import contextlib
@@ -25,14 +28,15 @@ import json
 import os
 import pathlib
 import pkgutil
-import select
 import signal
-import socket
 import sys
 import tempfile
-import time
 import traceback
+from _socket import socketpair
 from collections.abc import Callable
+from select import POLLIN, poll
+from socket import recv_fds, send_fds, socket
+from time import sleep
 from typing import Any, NoReturn
 
 from glare_murano.package.manifest import (
@@ -45,6 +49,8 @@ from glare_murano.package.sandbox.limited_process import MAX_REQUEST
 
 # The seconds before the next supervisor is forked, if a supervisor ends without a request.
 _PAUSE = 0.05
+# See proc_pid_oom_score_adj(5).
+_FIRST = "1000"
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -52,16 +58,19 @@ def main() -> None:
     """Serve requests to call a function, until the sender of the requests ends.
 
     The command has two arguments: the name of the function, as ``MODULE:NAME``, and the descriptor
-    of a socket for values to keep. The first request is the preparation of the function; see
-    ``children.Function`` and ``children.keep``.
+    of a socket for values to preload. The first request is the preparation of the function; see
+    ``Function`` and ``preload`` in ``warm_processes``.
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     # With this setting, the kernel removes supervisors that have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _end_first()
     limited_process.hide_memory()
     walls.prepare()
-    requests = socket.socket(fileno=0)
+    requests = socket(fileno=0)
+    # In a sender that eventlet has patched, the sockets were made non-blocking.
+    requests.setblocking(True)
     preparation = json.loads(requests.recv(MAX_REQUEST))
     function = pkgutil.resolve_name(sys.argv[1])
     if preparation is not None:
@@ -70,7 +79,7 @@ def main() -> None:
         # The entry points are read here, once for all children. Reading them takes longer than
         # reading a small package.
         registered_formats(group)
-    values = socket.socket(fileno=int(sys.argv[2]))
+    values = socket(fileno=int(sys.argv[2]))
     with requests, values:
         while not _has_ended(requests):
             # Without this call, garbage collection in a child would copy the memory pages that it
@@ -83,21 +92,28 @@ def main() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _has_ended(requests: socket.socket) -> bool:
+def _end_first() -> None:
+    """Let the kernel end this process and its children before the service, if memory runs out.
+
+    This comes before ``hide_memory``, after which only root may write the file.
+    """
+    with contextlib.suppress(OSError):
+        pathlib.Path("/proc/self/oom_score_adj").write_text(_FIRST)
+
+
+def _has_ended(requests: socket) -> bool:
     """Return whether the sender of requests, at the other end of the socket, has ended."""
-    poll = select.poll()
+    events = poll()
     # No event is requested, so poll returns only if the connection has ended.
-    poll.register(requests, 0)
-    return bool(poll.poll(0))
+    events.register(requests, 0)
+    return bool(events.poll(0))
 
 
-def _serve_one(
-    requests: socket.socket, values: socket.socket, function: Callable[..., Any]
-) -> None:
+def _serve_one(requests: socket, values: socket, function: Callable[..., Any]) -> None:
     """Fork a supervisor, which forks a child, and wait until the child has received a request.
 
-    Meanwhile, let the function keep values. The waiting child does not have them, but the next one.
-    The wait also ends when the supervisor or the sender of requests ends.
+    Meanwhile, let the function preload values. The waiting child does not have them, but the next
+    one. The wait also ends when the supervisor or the sender of requests ends.
     """
     taken, take = os.pipe()
     if not os.fork():
@@ -106,16 +122,16 @@ def _serve_one(
         _end(lambda: _supervise(requests, take, function))
     os.close(take)
     with open(taken, "rb") as pipe:
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
-        poll.register(requests, 0)
-        poll.register(values, select.POLLIN)
-        while [number for number, _ in poll.poll()] == [values.fileno()]:
+        events = poll()
+        events.register(pipe, POLLIN)
+        events.register(requests, 0)
+        events.register(values, POLLIN)
+        while [number for number, _ in events.poll()] == [values.fileno()]:
             if value := values.recv(MAX_REQUEST):
-                function.keep(json.loads(value))  # type: ignore[attr-defined]
+                function.preload(json.loads(value))  # type: ignore[attr-defined]
         if not _has_ended(requests) and not pipe.read(1):
             # The supervisor has ended without a request; it may have been killed.
-            time.sleep(_PAUSE)
+            sleep(_PAUSE)
 
 
 def _end(run: Callable[[], int]) -> NoReturn:
@@ -131,7 +147,7 @@ def _end(run: Callable[[], int]) -> NoReturn:
         os._exit(status)
 
 
-def _supervise(requests: socket.socket, take: int, function: Callable[..., Any]) -> int:
+def _supervise(requests: socket, take: int, function: Callable[..., Any]) -> int:
     """Fork a child, wait until it has a request, and report to the sender how the child ended.
 
     :param requests: the socket from which the request comes.
@@ -140,7 +156,8 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
     :returns: the exit status of this process, which is the supervisor.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    received, send = socket.socketpair()
+    # The function of the same name in ``socket`` makes sockets of the patched class.
+    received, send = (socket(fileno=end.detach()) for end in socketpair())
     parent = os.getpid()
     child = os.fork()
     if not child:
@@ -149,7 +166,7 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
     send.close()
     # Only the warm process and the next child may keep this socket open.
     requests.close()
-    message, reports, *_ = socket.recv_fds(received, MAX_REQUEST, 1)
+    message, reports, *_ = recv_fds(received, MAX_REQUEST, 1)
     if not message:
         return 0
     # With a process group of its own, this process continues if the group of the warm process is
@@ -162,7 +179,7 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
     # The supervisor makes the directory, and removes it, since it outlives the child and the
     # sender.
     directory = pathlib.Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir=request["directory"]))
-    with received, socket.socket(fileno=reports[0]) as sender:
+    with received, socket(fileno=reports[0]) as sender:
         # The sender may have closed the socket.
         with contextlib.suppress(OSError):
             _introduce(child, directory, sender)
@@ -175,7 +192,7 @@ def _supervise(requests: socket.socket, take: int, function: Callable[..., Any])
     return 0
 
 
-def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> None:
+def _introduce(child: int, directory: pathlib.Path, sender: socket) -> None:
     """Send process descriptors of a child and of this process, for ``children.RequestedChild``.
 
     :param child: the id of the child.
@@ -184,13 +201,13 @@ def _introduce(child: int, directory: pathlib.Path, sender: socket.socket) -> No
     """
     processes = [os.pidfd_open(child), os.pidfd_open(os.getpid())]
     try:
-        socket.send_fds(sender, [str(directory).encode()], processes)
+        send_fds(sender, [str(directory).encode()], processes)
     finally:
         for each in processes:
             os.close(each)
 
 
-def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, Any]:
+def _see_to_end(child: int, sender: socket, seconds: float) -> dict[str, Any]:
     """Wait until a child ends, and return the report for the sender.
 
     The child is killed at the time limit, or when the sender ends. The processes that the child has
@@ -212,7 +229,7 @@ def _see_to_end(child: int, sender: socket.socket, seconds: float) -> dict[str, 
     }
 
 
-def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
+def _wait(child: int, sender: socket, seconds: float) -> bool:
     """Wait until a child or the sender ends, for a limited time.
 
     :param child: the id of the child.
@@ -222,10 +239,10 @@ def _wait(child: int, sender: socket.socket, seconds: float) -> bool:
     """
     descriptor = os.pidfd_open(child)
     try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.register(sender, 0)
-        return bool(poll.poll(seconds * 1000))
+        events = poll()
+        events.register(descriptor, POLLIN)
+        events.register(sender, 0)
+        return bool(events.poll(seconds * 1000))
     finally:
         os.close(descriptor)
 

@@ -4,7 +4,7 @@
 
 The file may be hostile. When the function is called, the child has only these descriptors: 0 is the
 file, which is read-only; 1 and 2 are the output; 3 is the answer. Other files, ports and processes
-are restricted; see ``walls``.
+are restricted; see ``walls`` and ``system_calls``.
 """
 
 import ctypes
@@ -12,13 +12,13 @@ import json
 import os
 import resource
 import signal
-import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from socket import recv_fds, send_fds, socket
 from typing import Any
 
-from glare_murano.package.sandbox import walls
+from glare_murano.package.sandbox import system_calls, walls
 
 # The largest request in bytes.
 MAX_REQUEST = 64 * 1024
@@ -28,11 +28,13 @@ DESCRIPTORS = 4
 # The exit status of a child that has run out of memory.
 OUT_OF_MEMORY = 3
 
+# What restricts a child, besides its limits; see the modules ``walls`` and ``system_calls``.
+LANDLOCK, SYSTEM_CALLS = "landlock", "system calls"
+
 _ANSWER = 3
-_MAX_FILES = 256
 # See prctl(2); Python has no function for it.
 _SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 1, 4, 38
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
+_library = ctypes.CDLL(None, use_errno=True)
 
 
 def hide_memory() -> None:
@@ -54,7 +56,7 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def serve(requests: socket.socket, supervisor: socket.socket, function: Callable[..., Any]) -> int:
+def serve(requests: socket, supervisor: socket, function: Callable[..., Any]) -> int:
     """Wait for a request, call the function, and write the answer.
 
     The caller has to end this process afterwards.
@@ -66,20 +68,22 @@ def serve(requests: socket.socket, supervisor: socket.socket, function: Callable
     :param function: a function that takes a file and the parameters, and returns a value for JSON.
     :returns: the exit status for this process.
     """
-    message, descriptors, *_ = socket.recv_fds(requests, MAX_REQUEST, DESCRIPTORS)
+    message, descriptors, *_ = recv_fds(requests, MAX_REQUEST, DESCRIPTORS)
     if not message:
         return 0
     request = json.loads(message)
     known = {"directory": request["directory"], "seconds": request["seconds"]}
-    socket.send_fds(supervisor, [json.dumps(known).encode()], descriptors[3:])
+    send_fds(supervisor, [json.dumps(known).encode()], descriptors[3:])
     directory = supervisor.recv(MAX_REQUEST).decode()
     if not directory:
         return 1
     _detach(descriptors[:3], directory)
     try:
         _limit(**request["limits"])
-        if request["has_walls"]:
+        if LANDLOCK in request["walls"]:
             walls.restrict(directory, request["readable"], request["ports"])
+        if SYSTEM_CALLS in request["walls"]:
+            system_calls.restrict(_library)
         _answer(function, request["parameters"])
     except MemoryError:
         # Nothing else works reliably after memory has run out.
@@ -111,14 +115,14 @@ def _detach(descriptors: list[int], directory: str) -> None:
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - until the end
 
 
-def _limit(seconds: int, memory: int, file_size: int) -> None:
+def _limit(seconds: int, memory: int, file_size: int, files: int) -> None:
     for kind, soft, hard in (
         # At the soft limit, the process gets a signal, which it could catch. At the hard limit, it
         # is killed.
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_AS, memory, memory),
         (resource.RLIMIT_FSIZE, file_size, file_size),
-        (resource.RLIMIT_NOFILE, _MAX_FILES, _MAX_FILES),
+        (resource.RLIMIT_NOFILE, files, files),
         (resource.RLIMIT_NPROC, 0, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
@@ -137,5 +141,5 @@ def _answer(function: Callable[..., Any], parameters: Mapping[str, Any]) -> None
 
 
 def _set(option: int, value: int) -> None:
-    if _prctl(option, value, 0, 0, 0):
+    if _library.prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")

@@ -6,9 +6,8 @@ Landlock, which is a part of the Linux kernel, enforces the restrictions, also f
 can restrict depends on the kernel: files since Linux 5.13, connections by TCP since 6.7, and
 signals since 6.12. Without Landlock, this module restricts nothing.
 
-A restricted process can still use the files that were open before. Landlock does not restrict
-``chmod`` and similar calls for files of the process's user, and no kernel before ABI 10 of Landlock
-restricts UDP.
+A restricted process can still use the files that were open before. No kernel before ABI 10 of
+Landlock restricts UDP. What Landlock cannot restrict, such as ``chmod``, ``system_calls`` refuses.
 """
 
 import contextlib

@@ -28,5 +28,5 @@ class Prepared:
         names = {"prepared": self._preparation, "kept": self._kept, "process": self._process}
         return act(file, does, **names)
 
-    def keep(self, value: Any) -> None:
+    def preload(self, value: Any) -> None:
         self._kept.append(value)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions in child processes that ask questions."""
+"""Functions in child processes that send queries."""
 
+import threading
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from glare_murano.package.sandbox import (
     LimitReached,
     children,
     conversation,
+    warm_processes,
 )
 from tests import processes
 from tests.unit.package import sandboxed
@@ -26,24 +28,24 @@ def emptied(temporary):
     processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
 
 
-ASKS = "from glare_murano.package.sandbox import Questions\nask = Questions(file).ask\n"
+SENDS = "from glare_murano.package.sandbox import Queries\nsend = Queries(file).send\n"
 RAW = "import os, time\n"
 
 
-def converse(does, answer=lambda question: question, preparation=None, **settings):
+def converse(does, answer=lambda query: query, preparation=None, **settings):
     function = Function(sandboxed.PREPARED if preparation else sandboxed.NAME, preparation)
     return sandbox.converse(function, {"does": does}, answer, ChildSettings(**settings)).content
 
 
-def test_each_question_gets_its_answer():
-    asked = []
+def test_each_query_gets_its_answer():
+    sent = []
 
-    def answer(question):
-        asked.append(question)
-        return {"to": question, "long": "x" * 300_000}
+    def answer(query):
+        sent.append(query)
+        return {"to": query, "long": "x" * 300_000}
 
-    does = f"{ASKS}result = [ask([n, 'a\\nb'])['to'] for n in range(3)]"
-    assert converse(does, answer) == [[n, "a\nb"] for n in range(3)] == asked
+    does = f"{SENDS}result = [send([n, 'a\\nb'])['to'] for n in range(3)]"
+    assert converse(does, answer) == [[n, "a\nb"] for n in range(3)] == sent
 
 
 def test_a_function_may_ask_nothing():
@@ -53,13 +55,13 @@ def test_a_function_may_ask_nothing():
 @pytest.mark.parametrize(
     ("does", "reason"),
     [
-        ("os.write(0, b'x' * 70_000); time.sleep(60)", "more than 65536 bytes is too long"),
+        ("os.write(0, b'x' * 270_000); time.sleep(60)", "more than 262144 bytes is too long"),
         ("os.write(0, b'{\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'\\xff\\n'); time.sleep(60)", "is not JSON"),
         ("os.write(0, b'[' * 60_000 + b'\\n'); time.sleep(60)", "is not JSON"),
         (
-            "os.write(0, b'[1, \"' + b'x' * 70_000 + b'\"]\\n'); time.sleep(60)",
-            "more than 65536 bytes is too long",
+            "os.write(0, b'[1, \"' + b'x' * 270_000 + b'\"]\\n'); time.sleep(60)",
+            "more than 262144 bytes is too long",
         ),
         ("os.write(0, b'1\\n'); time.sleep(60)", "has no number"),
         ("os.write(0, b'[1, 2]\\n' * 10); time.sleep(60)", "has not read an answer for 1 seconds"),
@@ -78,21 +80,21 @@ def test_a_child_that_ends_while_it_asks_has_failed():
         converse(RAW + "os.write(0, b'[1, 2]\\n'); os._exit(5)", lambda _: "x" * 1_000_000)
 
 
-def test_an_interrupted_question_does_not_shift_the_answers():
+def test_an_interrupted_query_does_not_shift_the_answers():
     does = (
         "import signal, time\n"
         "def interrupt(*_): raise KeyError\n"
         "signal.signal(signal.SIGALRM, interrupt)\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
-        "try: ask(1)\n"
-        "except KeyError: result = ask(2)"
+        "try: send(1)\n"
+        "except KeyError: result = send(2)"
     )
 
-    def answer(question):
-        time.sleep(1 if question == 1 else 0)
-        return question
+    def answer(query):
+        time.sleep(1 if query == 1 else 0)
+        return query
 
-    assert converse(f"{ASKS}{does}", answer) == 2
+    assert converse(f"{SENDS}{does}", answer) == 2
 
 
 def test_a_child_that_closes_the_socket_has_its_result():
@@ -101,47 +103,63 @@ def test_a_child_that_closes_the_socket_has_its_result():
 
 def test_a_child_has_its_limit_of_time_while_it_asks():
     with pytest.raises(LimitReached):
-        converse(f"{ASKS}while True: ask(1)", seconds=1)
+        converse(f"{SENDS}while True: send(1)", seconds=1)
 
 
 def test_an_error_in_an_answer_ends_the_child():
-    def refuse(question):
-        raise KeyError(question)
+    def refuse(query):
+        raise KeyError(query)
 
     with pytest.raises(KeyError, match="secret"):
-        converse(f"{ASKS}ask('secret')", refuse)
+        converse(f"{SENDS}send('secret')", refuse)
 
 
-def test_the_caller_does_something_meanwhile():
-    calls = []
-    function = Function(sandboxed.NAME)
-    does = {"does": "import time; time.sleep(2.5)"}
-    sandbox.converse(function, does, str, ChildSettings(), lambda: calls.append(1))
-    assert len(calls) == 2
+def test_the_caller_interrupts_a_child():
+    does = (
+        f"{SENDS}import signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "send('ready')\n"
+        "try: time.sleep(60)\n"
+        "except KeyboardInterrupt: result = 'interrupted'"
+    )
+    started = []
+
+    def interrupt(query):
+        threading.Timer(0.5, started[0].interrupt).start()
+
+    found = sandbox.converse(
+        Function(sandboxed.NAME), {"does": does}, interrupt, ChildSettings(), started.append
+    )
+    assert found.content == "interrupted"
+
+
+def test_a_child_has_its_own_limit_of_wall_clock_time():
+    with pytest.raises(LimitReached, match=r"more than 1\.5 seconds in all"):
+        converse("import time; time.sleep(60)", wall_seconds=1.5)
 
 
 def test_a_function_is_prepared_once_in_the_warm_process():
     does = "result = [prepared, process]"
     found = [converse(does, preparation={"a": 1}) for _ in range(2)]
-    former = children._processes[sandboxed.PREPARED]
+    former = warm_processes._processes[sandboxed.PREPARED]
     assert found == [[{"a": 1}, former._process.pid]] * 2
     # Another preparation needs another warm process.
     assert converse(does, preparation={"a": 2})[0] == {"a": 2}
-    assert children._processes[sandboxed.PREPARED] is not former
+    assert warm_processes._processes[sandboxed.PREPARED] is not former
 
 
 def test_a_warm_process_can_be_started_before_its_first_child():
     sandbox.start(Function(sandboxed.PREPARED, "early"))
-    started = children._processes[sandboxed.PREPARED]
+    started = warm_processes._processes[sandboxed.PREPARED]
     assert converse("result = prepared", preparation="early") == "early"
-    assert children._processes[sandboxed.PREPARED] is started
+    assert warm_processes._processes[sandboxed.PREPARED] is started
 
 
 def test_later_children_have_what_the_warm_process_keeps():
-    sandbox.keep(sandboxed.PREPARED, "before the start")
+    sandbox.preload(sandboxed.PREPARED, "before the start")
     assert converse("result = kept", preparation="keeping") == []
     for value in ("a", "b", "a"):
-        sandbox.keep(sandboxed.PREPARED, value)
+        sandbox.preload(sandboxed.PREPARED, value)
     # A child that waits for the next request was forked before.
     converse("result = kept", preparation="keeping")
     processes.wait_until(
@@ -150,19 +168,19 @@ def test_later_children_have_what_the_warm_process_keeps():
 
 
 def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
-    monkeypatch.setattr(children, "_HAS_WALLS", False)
+    monkeypatch.setattr(children, "_WALLS", ())
     monkeypatch.setattr(children, "_GRACE", 1)
-    does = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: ask(1)"
+    does = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: send(1)"
 
-    def answer(question):
+    def answer(query):
         time.sleep(0.1)
 
     with pytest.raises(ChildFailed, match="has not reported for 4 seconds"):
-        converse(f"{ASKS}{does}", answer, seconds=1)
+        converse(f"{SENDS}{does}", answer, seconds=1)
 
 
 def test_a_function_is_never_called_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(children, "_HAS_WALLS", False)
+    monkeypatch.setattr(children, "_WALLS", ())
     called = tmp_path / "called"
     does = (
         f"import os, signal, time\n"

@@ -18,7 +18,14 @@ import time
 import pytest
 
 from glare_murano.package import sandbox
-from glare_murano.package.sandbox import Answer, ChildFailed, ChildSettings, LimitReached, children
+from glare_murano.package.sandbox import (
+    Answer,
+    ChildFailed,
+    ChildSettings,
+    LimitReached,
+    children,
+    warm_processes,
+)
 from tests import processes
 from tests.unit.package import sandboxed
 
@@ -39,13 +46,13 @@ def act(does, meanwhile=lambda: None, **settings):
 
 
 def warm_process():
-    return children._processes[sandboxed.NAME]._process
+    return warm_processes._processes[sandboxed.NAME]._process
 
 
 @pytest.fixture
 def without_walls(monkeypatch):
     """Children as on a kernel without Landlock."""
-    monkeypatch.setattr(children, "_HAS_WALLS", False)
+    monkeypatch.setattr(children, "_WALLS", ())
 
 
 def is_gone(pid):
@@ -79,7 +86,7 @@ def test_a_child_gets_no_secret_and_no_descriptor(monkeypatch, tmp_path, tempora
         os.set_inheritable(server.fileno(), True)
         # The warm process may run already: another one starts while these are open.
         act("pass")
-        children._processes.pop(sandboxed.NAME).end()
+        warm_processes._processes.pop(sandboxed.NAME).end()
         environment, opened, directory, listed, arguments = act(
             "opened = {n: os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
             " if os.path.lexists(f'/proc/self/fd/{n}')}\n"
@@ -103,7 +110,7 @@ def test_the_warm_process_inherits_nothing_and_is_alone(tmp_path):
     with (tmp_path / "password").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         act("pass")
-        children._processes.pop(sandboxed.NAME).end()
+        warm_processes._processes.pop(sandboxed.NAME).end()
         act("pass")
     pid = warm_process().pid
     assert os.getsid(pid) == pid
@@ -400,7 +407,7 @@ def test_many_threads_have_children_at_once():
 _PROGRAM = """
 import json, os, sys, tempfile, threading, time
 from glare_murano.package import sandbox
-from glare_murano.package.sandbox import ChildSettings, children
+from glare_murano.package.sandbox import ChildSettings, children, warm_processes
 from tests.unit.package import sandboxed
 
 def act(does):
@@ -408,7 +415,7 @@ def act(does):
         return sandbox.run(sandboxed.NAME, file, {"does": does}, ChildSettings()).content
 
 def warm():
-    return children._processes[sandboxed.NAME]._process.pid
+    return warm_processes._processes[sandboxed.NAME]._process.pid
 """
 
 
@@ -428,7 +435,7 @@ def test_no_process_is_left_after_the_sender_was_killed(temporary):
     does = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(60)"
     program = (
         f"threading.Thread(target=act, args=[{does!r}], daemon=True).start()\n"
-        f"while sandboxed.NAME not in children._processes: time.sleep(0.01)\n"
+        f"while sandboxed.NAME not in warm_processes._processes: time.sleep(0.01)\n"
         f"path = f'/proc/{{warm()}}/task/{{warm()}}/children'\n"
         f"found = []\n"
         # The supervisor of the running child, and the next one.
@@ -478,7 +485,7 @@ def test_a_forked_process_has_a_warm_process_of_its_own(temporary):
 def test_a_thread_may_hold_the_lock_during_a_fork(temporary):
     program = (
         "act('pass')\n"
-        "with children._lock:\n"
+        "with warm_processes._lock:\n"
         "    pid = os.fork()\n"
         "    if not pid:\n"
         "        act('pass')\n"

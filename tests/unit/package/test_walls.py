@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 from glare_murano.package import sandbox
-from glare_murano.package.sandbox import ChildSettings, children, walls
+from glare_murano.package.sandbox import ChildSettings, children, limited_process, walls
 from tests.unit.package import sandboxed
 
 # The ABI of Landlock that Linux 6.12 has. Older kernels restrict less.
@@ -22,9 +22,11 @@ pytestmark = pytest.mark.usefixtures("temporary", "landlock")
 
 
 @pytest.fixture
-def landlock():
+def landlock(monkeypatch):
+    """Let Landlock alone restrict children, without the filter of system calls."""
     if walls.abi() < ABI:
         pytest.fail("these tests need Linux 6.12 with Landlock")
+    monkeypatch.setattr(children, "_WALLS", (limited_process.LANDLOCK,))
 
 
 def act(does, readable=(), ports=()):
@@ -44,7 +46,7 @@ def refused(monkeypatch):
     def check(does):
         assert act(does) == "PermissionError"
         with monkeypatch.context() as changed:
-            changed.setattr(children, "_HAS_WALLS", False)
+            changed.setattr(children, "_WALLS", ())
             assert act(does) != "PermissionError"
 
     return check
@@ -111,6 +113,10 @@ def test_a_child_cannot_signal_other_processes(refused):
     refused("os.kill(os.getppid(), 0)")
     refused(f"os.kill({os.getpid()}, 0)")
     assert act("os.kill(os.getpid(), 0)") is None
+
+
+def test_the_kernel_ends_children_first_if_memory_runs_out():
+    assert act("result = open('/proc/self/oom_score_adj').read()") == "1000\n"
 
 
 def test_a_child_cannot_execute_programs(refused):
