@@ -33,6 +33,7 @@ use_stderr = false
 
 [engine]
 package_loader = {loader}
+task_cells = {cells}
 packages_cache = {directory}/cache-{loader}
 load_packages_from = {folder}
 
@@ -53,8 +54,16 @@ class Engine:
         assert self._output.readline() == "ready\n"
 
     def run(self, command: str) -> Any:
-        """Deploy once, and return the result."""
+        """Run a command, and return the result."""
+        self.start(command)
+        return self.result()
+
+    def start(self, command: str) -> None:
+        """Start to run a command."""
         print(command, file=self._input, flush=True)
+
+    def result(self) -> Any:
+        """Wait for the result of a command."""
         return json.loads(self._output.readline())
 
 
@@ -64,7 +73,7 @@ def deploying() -> Iterator[Figure]:
     application.write(directory / "packages")
     with contextlib.ExitStack() as stack:
         identity, watching = stack.enter_context(published(directory))
-        with engine(directory, identity, environment=watched(watching)) as counted:
+        with engine(directory, identity, environment=watched(watching), cells=True) as counted:
             requests = requests_of(watching, counted)
         ours, theirs = (
             stack.enter_context(engine(directory, identity, loader))
@@ -77,6 +86,37 @@ def deploying() -> Iterator[Figure]:
     yield Figure("deployment of 20, warm - with Murano's folder loader", more * 1000, "ms", -100)
     shares = [profile["ours"] / sum(profile.values()) * 100 for profile in profiles]
     yield Figure("deployment of 20, warm, in our code", statistics.median(shares), "%", 15)
+
+
+def cells() -> Iterator[Figure]:
+    """Compare deployments in cells with those in the engine's process.
+
+    Cells use all processors of the host. An engine without cells uses one for each worker.
+    """
+    directory = scratch()
+    application.write(directory / "packages")
+    with contextlib.ExitStack() as stack:
+        identity, _ = stack.enter_context(published(directory))
+        in_cells = stack.enter_context(engine(directory, identity, cells=True))
+        one, other = (stack.enter_context(engine(directory, identity)) for _ in range(2))
+        single = [(in_cells.run("time"), one.run("time")) for _ in range(_ROUNDS)]
+        at_once = [
+            (in_cells.run("time_at_once 8"), one.run("time_at_once 8"), _of_both(one, other))
+            for _ in range(_PROFILES)
+        ]
+    longer = statistics.median(a / b for a, b in single)
+    yield Figure("deployment of 20, warm, in a cell / without cells", longer, "", 1.1)
+    of_one = statistics.median(a / b for a, b, _ in at_once)
+    yield Figure("8 deployments, cells / one worker without", of_one, "", 1 / 1.6)
+    of_two = statistics.median(a / b for a, _, b in at_once)
+    yield Figure("8 deployments, cells / two workers without", of_two, "", 1)
+
+
+def _of_both(*engines: Engine) -> float:
+    """Return the time of eight deployments that two engines share, in seconds."""
+    for each in engines:
+        each.start("time_at_once 4")
+    return float(max(each.result() for each in engines))
 
 
 @contextlib.contextmanager
@@ -105,18 +145,21 @@ def engine(
     identity: keystone.Keystone,
     loader: str = config.CATALOGS,
     environment: Mapping[str, str] | None = None,
+    cells: bool = False,
 ) -> Iterator[Engine]:
     """Run an engine, which has deployed once.
 
     :param loader: the option ``package_loader``: this project's loader takes packages from Glare,
         and Murano's from directories.
     :param environment: is added to its environment.
+    :param cells: whether deployments run in cells.
     """
-    configuration = directory / f"{loader}.conf"
+    configuration = directory / f"{loader}-{cells}.conf"
     configuration.write_text(
         _CONF.format(
             directory=directory,
             loader=loader,
+            cells=cells,
             folder=directory / "packages" if loader == config.MURANO else "",
             keystone=identity.url,
             middleware=identity.middleware,
@@ -141,4 +184,4 @@ def watched(watching: proxy.Proxy) -> dict[str, str]:
     return {"http_proxy": watching.url}
 
 
-BENCHMARKS = (deploying,)
+BENCHMARKS = (deploying, cells)

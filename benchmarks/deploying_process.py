@@ -2,7 +2,8 @@
 
 """Murano's engine, which deploys an application again and again, without the message queue.
 
-Each line of the input is a method of ``_Deployments``; its result is a line of JSON.
+Each line of the input is a method of ``_Deployments`` with its arguments, which are numbers; its
+result is a line of JSON.
 With this project's loader, the process is prepared as by ``murano-glare-engine``. Murano's own
 engine only gets the function ``format``, which its core library needs and YAQL 3 does not have.
 """
@@ -15,6 +16,8 @@ import sys
 import time
 from types import FrameType
 from typing import Any
+
+import eventlet
 
 # First: it makes the standard library cooperative, as in the engine's service.
 from murano.cmd import engine as command  # noqa: F401 # isort: split
@@ -61,6 +64,15 @@ class _Deployments:
         gc.collect()
         start = time.perf_counter()
         self.deploy()
+        return time.perf_counter() - start
+
+    def time_at_once(self, number: int) -> float:
+        """Return the wall-clock time of some deployments at once, in seconds."""
+        gc.collect()
+        start = time.perf_counter()
+        pool = eventlet.GreenPool(number)
+        for deployment in [pool.spawn(self.deploy) for _ in range(number)]:
+            deployment.wait()
         return time.perf_counter() - start
 
     def expire(self) -> None:
@@ -125,7 +137,8 @@ def main() -> None:
     deployments = _Deployments(token, {"project_id": project_id, "user_id": user_id})
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(getattr(deployments, line.strip())()), flush=True)
+        method, *arguments = line.split()
+        print(json.dumps(getattr(deployments, method)(*map(int, arguments))), flush=True)
 
 
 if __name__ == "__main__":
