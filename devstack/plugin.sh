@@ -249,6 +249,9 @@ function configure_glare_murano_engine {
     if [[ "$catalog" == glance ]]; then
         iniset "$MURANO_CONF_FILE" package_loader catalogs directory,glance
     fi
+    # DevStack's RabbitMQ has one user, which Murano's services and the agents
+    # share. So do not use DevStack for tenants whom you do not trust.
+    iniset "$MURANO_CONF_FILE" engine share_agent_password True
     iniset "$MURANO_CONF_FILE" engine packages_cache "$GLARE_MURANO_CACHE_DIR"
     iniset "$MURANO_CONF_FILE" engine enable_packages_cache \
         "$GLARE_MURANO_USE_CACHE"

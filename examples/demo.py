@@ -341,6 +341,8 @@ def run(server: Callable[[pathlib.Path], Server], description: str) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="demo-") as directory:
             work = pathlib.Path(directory)
+            # So an interruption also removes the temporary files of the engine.
+            tempfile.tempdir = directory
             made = server(work)
             end_on_signals(made, work)
             with made as catalogue:

@@ -139,21 +139,53 @@ SERVICE_OPTIONS: options.Options = {
         cfg.BoolOpt(
             "request_cells",
             default=True,
-            help="Whether static actions and requests for schemas run in a process of their own, a "
-            "cell, which has no secret of the engine. Deployments run in the engine's process.",
+            help="Whether each static action and each request for a schema runs in a process of "
+            "its own, a cell, which has no secret of the engine.",
+        ),
+        cfg.BoolOpt(
+            "task_cells",
+            default=True,
+            help="Whether each deployment, deletion and action of an object runs in a cell.",
+        ),
+        cfg.ListOpt(
+            "plugin_option_groups",
+            default=[],
+            help="Groups of options that cells know, for the extension plug-ins that have "
+            "registered these options. Cells never know secret options.",
+        ),
+        cfg.IntOpt(
+            "max_task_cells",
+            min=1,
+            default=16,
+            help="How many tasks in cells a worker runs at a time: deployments, deletions and "
+            "actions. Further tasks wait in the queue.",
+        ),
+        cfg.IntOpt(
+            "max_project_task_cells",
+            min=1,
+            default=4,
+            help="How many tasks of one project in cells a worker runs at a time.",
+        ),
+        cfg.BoolOpt(
+            "share_agent_password",
+            default=False,
+            help="Whether a cell gets the password of the agents' RabbitMQ if Murano's services "
+            "have the same user or virtual host there.",
         ),
         cfg.IntOpt(
             "max_request_cells",
             min=1,
             default=8,
-            help="How many cells a worker runs at a time. Further requests wait for a turn, and "
-            "fail after request_seconds. At most eight requests of a project wait.",
+            help="How many static actions and requests for schemas a worker runs in cells at a "
+            "time. Further requests wait for a turn, and fail after request_seconds. At most eight "
+            "requests of a project wait.",
         ),
         cfg.IntOpt(
             "max_project_cells",
             min=1,
             default=4,
-            help="How many cells of one project a worker runs at a time.",
+            help="How many static actions and requests for schemas of one project a worker runs in "
+            "cells at a time.",
         ),
         cfg.BoolOpt(
             "decrypt_data",
@@ -207,9 +239,9 @@ SERVICE_OPTIONS: options.Options = {
             type=options.Seconds(min=0.5),
             default=5,
             help="How many seconds of processor time a task may compute without letting other "
-            "tasks of its worker run, such as in a loop or a regular expression of a package. "
-            "After that the task is interrupted, and fails with a report. Other tasks wait for at "
-            "most this time in a row.",
+            "green threads run, such as in a loop or a regular expression of a package. After that "
+            "the task is interrupted, and fails with a report. Without cells, other tasks of the "
+            "worker wait for at most this time in a row.",
         ),
         cfg.Opt(
             "task_seconds",

@@ -73,6 +73,7 @@ class PackageLoader:
 
     :ivar pins: the versions that earlier deployments of the environment have used; the loader
         prefers them. Set them before the first package is loaded.
+    :ivar package_types: the allowed package types. Set them before the first package is loaded.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class PackageLoader:
         if not isinstance(cache, Cache):
             cache = Cache(cache_directory.of_user() if cache is None else cache)
         self._cache = cache
-        self._package_types = package_types or PackageTypes()
+        self.package_types = package_types or PackageTypes()
         self._fetcher = fetcher or Fetcher(cache)
         self._offline_index = offline_index
         self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
@@ -526,6 +527,16 @@ class PackageLoader:
             total.add(part)
         return total
 
+    @property
+    def loaded_count(self) -> int:
+        """How many packages the loader has loaded.
+
+        >>> _ = packages.load_all("org.wiki")
+        >>> packages.loaded_count
+        3
+        """
+        return sum(map(len, self._loaded.values()))
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise errors.LoaderError(
@@ -680,7 +691,7 @@ class PackageLoader:
         title = f"{release} of {choice.catalog.name}"
         with self._measured(f"{title} cannot be loaded"):
             source = self._fetcher.source(choice)
-            package = self._package_types.load(source)
+            package = self.package_types.load(source)
             found = resolver.PackageVersion(package.full_name, package.version)
             if found != release.key:
                 raise errors.CatalogError(f"its archive contains {found}")

@@ -65,7 +65,10 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     The engine passes each range of versions as a ``semantic_version.Spec``.
 
     :ivar warn: the function that is called with each warning for the environment's owner.
+    :ivar session: the session of the task, if ``for_task`` has made it.
     """
+
+    session: ksa_session.Session | None = None
 
     def __init__(self, loader: PackageLoader) -> None:
         """Make a loader with Murano's interface.
@@ -78,6 +81,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._imported: Mapping[str, Iterable[str]] = {}
         self.warn: Callable[[str], None] = LOG.warning
 
+    @property
+    def loader(self) -> PackageLoader:
+        """The loader of this project, which finds the packages."""
+        return self._loader
+
     @classmethod
     def for_task(cls, execution_session: credentials.ExecutionSession) -> Self:
         """Make a loader for a task of the engine; no request is sent to a catalogue.
@@ -86,7 +94,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
         session = credentials.task_session(execution_session)
-        return cls(package_loader(session, execution_session.project_id))
+        made = cls(package_loader(session, execution_session.project_id))
+        made.session = session
+        return made
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
         """Load the package of an object in a model.
@@ -222,7 +232,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     def cleanup(self) -> None:
         """Log the task's costs, and close the loader."""
-        log_costs(len(self._packages), self._loader.counters)
+        log_costs(self._loader)
         self._loader.close()
 
     def __enter__(self) -> Self:
@@ -246,7 +256,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         try:
             return self._engine_package(load())
         except errors.NoSuchPackage as error:
-            raise _engine_error(exceptions.NoPackageFound, error, _how_to_move(error)) from error
+            raise _engine_error(exceptions.NoPackageFound, error, how_to_move(error)) from error
 
     def _select_registered(
         self, spec: VersionSpec, matches: Callable[[MuranoPackage], bool]
@@ -279,16 +289,14 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return self._packages[key]
 
 
-def log_costs(packages: int, counters: Counters) -> None:
-    """Log what loading has cost a task, and add it to ``totals``.
-
-    :param packages: the number of loaded packages.
-    """
+def log_costs(loader: PackageLoader) -> None:
+    """Log what loading has cost a task, and add it to ``totals``."""
+    counters = loader.counters
     totals.add(counters)
     LOG.info(
         "Loaded %(packages)d packages: %(requests)d requests, %(downloads)d archives "
         "(%(bytes)d bytes) downloaded, %(hits)d found in the cache, %(seconds).3f seconds",
-        {"packages": packages, **vars(counters)},
+        {"packages": loader.loaded_count, **vars(counters)},
     )
 
 
@@ -336,7 +344,7 @@ def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str 
     return found
 
 
-def _how_to_move(error: errors.NoSuchPackage) -> str:
+def how_to_move(error: errors.NoSuchPackage) -> str:
     """Return the end of an error's message, which says how to change the pin of a missing version.
 
     :returns: an empty string if the missing version is not pinned, or no other version of the

@@ -119,31 +119,48 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
 def find_shared(conf: cfg.ConfigOpts) -> Iterator[str]:
     """Yield warnings if agents and Murano's services share a user or virtual host in RabbitMQ.
 
-    Virtual machines get the agents' password, and every package can read it. If the engine does not
-    use agents, there is no warning.
+    Virtual machines get the agents' password. If the engine does not use agents, there is no
+    warning.
 
     :raises ValueError: if a class config of environments is not valid.
     """
     if conf.engine.disable_murano_agent:
         return
+    for broker, what in shared(conf).items():
+        yield (
+            f"The agents' RabbitMQ at {broker.destination} has the {what}: whoever knows the "
+            f"password of this RabbitMQ, as every virtual machine does, can read and send the "
+            f"messages of Murano. "
+            f"So cells do not get the password, and packages cannot use these agents, unless "
+            f"[engine] share_agent_password is set. Give the agents a virtual host and a user of "
+            f"their own, in [rabbitmq] or in the class config of {_ENVIRONMENT}"
+        )
+
+
+def shared(conf: cfg.ConfigOpts) -> dict[AgentBroker, str]:
+    """Return the RabbitMQ servers of agents that share a user or a virtual host with the services.
+
+    :returns: a mapping of servers to what is shared, such as ``user murano of the services``.
+    :raises ValueError: if a class config of environments is not valid.
+    """
     own = list(_of_services(conf))
+    found = {}
     for broker in dict.fromkeys(of_operator(conf)):
-        for shared in {_shared(broker, service) for service in own} - {""}:
-            yield (
-                f"The agents' RabbitMQ at {broker.destination} has the {shared} of the services: "
-                f"whoever knows its password, as every package and every virtual machine does, can "
-                f"read and send the messages of Murano. Give the agents a virtual host and a user "
-                f"of their own, in [rabbitmq] or in the class config of {_ENVIRONMENT}"
-            )
+        for what in sorted({_shared(broker, service) for service in own} - {""}):
+            found[broker] = f"{what} of the services"
+    return found
 
 
 def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the RabbitMQ servers in ``transport_url``, which Murano's services use."""
-    url = oslo_messaging.TransportURL.parse(conf)
-    for host in url.hosts if url.transport == "rabbit" else ():
-        destination = Destination((host.hostname or "localhost").lower(), host.port or _PORT)
-        user, password = host.username or "guest", host.password or "guest"
-        yield AgentBroker(destination, user, password, url.virtual_host or "/")
+    """Yield the RabbitMQ servers in the options ``transport_url``, which Murano's services use."""
+    of_notifications = getattr(conf, "oslo_messaging_notifications", None)
+    # The notifications may have a server of their own.
+    for text in (None, getattr(of_notifications, "transport_url", None)):
+        url = oslo_messaging.TransportURL.parse(conf, text)
+        for host in url.hosts if url.transport == "rabbit" else ():
+            destination = Destination((host.hostname or "localhost").lower(), host.port or _PORT)
+            user, password = host.username or "guest", host.password or "guest"
+            yield AgentBroker(destination, user, password, url.virtual_host or "/")
 
 
 def _shared(broker: AgentBroker, service: AgentBroker) -> str:

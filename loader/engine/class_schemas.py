@@ -9,6 +9,7 @@ package and its requirements from files on this host.
 
 import json
 import pathlib
+import shutil
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
@@ -16,7 +17,6 @@ import oslo_messaging
 from murano.common import config
 
 from glare_murano.package import VersionSpec, parse_version
-from loader import fs
 from loader.catalogs.directory import DirectoryCatalog
 from loader.loader import PackageLoader
 
@@ -65,7 +65,7 @@ def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator
     """Yield catalogues that have only the packages at the given paths.
 
     An unpacked package is a catalogue of its own. The directory of an archive may have other
-    archives. So all archives are linked into a new directory, which is a catalogue, too.
+    archives. So all archives are copied into a new directory, which is a catalogue, too.
 
     :param archives: the path of the new directory.
     """
@@ -74,7 +74,7 @@ def _catalogs(paths: Iterable[pathlib.Path], archives: pathlib.Path) -> Iterator
         if path.is_dir():
             yield DirectoryCatalog(path)
         else:
-            fs.link_or_copy(path, archives / f"{number}.zip")
+            shutil.copyfile(path, archives / f"{number}.zip")
     yield DirectoryCatalog(archives)
 
 

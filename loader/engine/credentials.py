@@ -26,6 +26,7 @@ class ExecutionSession(Protocol):
     project_id: str
     user_id: str | None
     environment_owner_project_id: str | None
+    trust_id: str | None
 
 
 class TaskToken(identity.BaseIdentityPlugin):
@@ -114,6 +115,46 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
     def get_cache_id_elements(self) -> dict[str, str | None]:
         """Return the values that identify these credentials in keystoneauth's cache."""
         return self._trust.get_cache_id_elements()
+
+
+class RefusedToken(Exception):
+    """Keystone refuses the token of the user who has started the task."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(
+            f"the stack cannot be created: Heat creates a stack only with the token of the user "
+            f"who has started the task, and Keystone refuses this token ({reason}). It has "
+            f"probably expired. Log in again, and repeat the deployment or the action"
+        )
+
+
+class StackCreatorToken(identity.BaseIdentityPlugin):
+    """Credentials from the task's token only, with which Heat creates a stack.
+
+    From a token of a trust, Heat cannot make the trust that it needs for a new stack.
+    """
+
+    def __init__(self, token: identity.BaseIdentityPlugin) -> None:
+        """Make the plug-in; no request is sent.
+
+        :param token: credentials that exchange the task's token.
+        """
+        super().__init__(token.auth_url)
+        self._token = token
+
+    def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
+        """Return a token that Keystone issues for the task's token.
+
+        :raises RefusedToken: if the task's token has expired, or was revoked.
+        """
+        try:
+            return self._token.get_auth_ref(session)
+        except (ksa_exceptions.NotFound, ksa_exceptions.Unauthorized) as error:
+            raise RefusedToken(error) from error
+
+    def get_cache_id_elements(self) -> dict[str, str | None]:
+        """Return the values that identify these credentials in keystoneauth's cache."""
+        return self._token.get_cache_id_elements()
 
 
 def task_session(execution_session: ExecutionSession) -> ksa_session.Session:

@@ -17,6 +17,7 @@ import gc
 import logging
 import math
 import os
+import resource
 import signal
 import time
 from types import FrameType
@@ -29,7 +30,7 @@ from oslo_config import cfg
 from oslo_service import service
 
 from loader.engine import results, tasks, watchdog
-from loader.engine.cells import requests
+from loader.engine.cells import cell_calls, request_cells, task_cells
 
 LOG = logging.getLogger(__name__)
 
@@ -49,12 +50,25 @@ def serve(conf: cfg.ConfigOpts) -> None:
 
     :param conf: the options, which are registered and checked.
     """
+    _allow_many_files()
     workers = conf.engine.engine_workers or processutils.get_worker_count()
+    if workers > 1:
+        # The check of cells has started a process for them. Each worker starts its own.
+        cell_calls.end()
     launcher = (_OneProcess if workers == 1 else _Workers)(conf, restart_method="mutate")
     conf.set_override("graceful_shutdown_timeout", longest_stop(conf))
     freeze_startup()
     launcher.launch_service(EngineService(conf), workers=workers)
     launcher.wait()
+
+
+def _allow_many_files() -> None:
+    """Raise the number of files that this process can have open, as far as the host allows it.
+
+    systemd starts services with a limit of 1024, which is less than the cells need.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def freeze_startup() -> None:
@@ -88,8 +102,8 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def start(self) -> None:
         """Receive tasks, and watch them; each worker calls this in its own process."""
         self._watchdog.start()
-        if requests.are_enabled():
-            requests.prepare()
+        if request_cells.are_enabled() or task_cells.are_enabled():
+            cell_calls.prepare()
         super().start()
 
     def stop(self, graceful: bool = False) -> None:

@@ -18,10 +18,17 @@ from yaql.standard_library import strings
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
-from glare_murano.upgrade_checks import Check, Finding, find_unmet_requirements
+from glare_murano.upgrade_checks import (
+    Check,
+    Finding,
+    find_missing_walls,
+    find_unmet_requirements,
+)
 from loader import config, entry_points
 from loader.catalogs import options
-from loader.engine import agent_brokers, destinations, extensions
+from loader.engine import agent_brokers, destinations, extensions, tasks
+from loader.engine.cells import cell_calls, cell_reach, request_cells, task_cells
+from loader.engine.cells.crossing_errors import CellError
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
@@ -47,6 +54,8 @@ def upgrade_checks(conf: cfg.ConfigOpts) -> Mapping[str, Check]:
             "Reserved names": _find_invalid_names,
             "Plug-ins": _find_missing_plugins,
             "Cache and catalogues": _find_invalid_catalogues,
+            # Cells import the plug-ins, and use many options.
+            "Cells": _find_limits_of_cells,
             "Libraries": lambda _: find_unmet_requirements("engine"),
         }.items()
     }
@@ -78,6 +87,56 @@ def _find_invalid_destinations(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 def _find_shared_brokers(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     for message in agent_brokers.find_shared(conf):
         yield Finding(message, is_error=False)
+
+
+def _find_limits_of_cells(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Yield an error if no cell can run, and warnings about what has no cell or cells do not have.
+
+    The specification of cells requires that the engine does not start without them, unless an
+    option says so.
+    """
+    yield from _find_code_without_cells(conf)
+    if not (request_cells.are_enabled() or task_cells.are_enabled()):
+        return
+    try:
+        cell_calls.check()
+    except (CellError, tasks.TaskLimitExceeded) as error:
+        yield Finding(
+            f"{error}, so no package can be deployed; the log has more. Without cells, which "
+            f"[engine] task_cells and request_cells turn off, code of packages would run in the "
+            f"engine's process, which has its passwords"
+        )
+    yield from find_missing_walls(
+        "if code of a package breaks out of YAQL, it can read murano.conf"
+    )
+    for group in cell_reach.GROUPS_OF_CLIENTS:
+        if group in conf and "keyfile" in conf[group] and conf[group].keyfile:
+            yield Finding(
+                f"[{group}] keyfile: packages cannot use this key, since they run in cells; a "
+                f"service that needs it refuses what packages send",
+                is_error=False,
+            )
+    if cell_reach.withheld_proxies():
+        yield Finding(
+            "the proxy of the environment has a password, so packages, which run in cells, do not "
+            "use this proxy",
+            is_error=False,
+        )
+
+
+def _find_code_without_cells(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Yield a warning if an option lets code of packages run in the engine's process."""
+    if not _is_ours(conf):
+        options = f"[engine] package_loader = {config.MURANO}"
+    else:
+        off = [name for name in ("task_cells", "request_cells") if not conf.engine[name]]
+        options = ", ".join(f"[engine] {name} = false" for name in off)
+    if options:
+        yield Finding(
+            f"{options}: code of packages runs in the engine's process, which has its passwords "
+            f"and the tokens of all users; do this only if you trust the authors of all packages",
+            is_error=False,
+        )
 
 
 def _find_limits(conf: cfg.ConfigOpts) -> Iterator[Finding]:

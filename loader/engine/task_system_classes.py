@@ -30,6 +30,16 @@ def environment_id() -> str | None:
     return getattr(helpers.get_execution_session(), "environment_id", None)
 
 
+def check_queue(queue: str, environment_id: str | None) -> None:
+    """Check that the queue of an agent belongs to an environment.
+
+    :param environment_id: the id of the environment; None in a static action.
+    :raises ForbiddenQueue: if it does not.
+    """
+    if environment_id is None or not queue.startswith(f"e{environment_id}-h".lower()):
+        raise ForbiddenQueue(queue, environment_id)
+
+
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
     """Reports to the task's environment.
 
@@ -74,7 +84,5 @@ class TaskAgent(agent.Agent):  # type: ignore[misc]
     """
 
     def _send(self, *arguments: Any) -> Any:
-        own = environment_id()
-        if own is None or not self._queue.startswith(f"e{own}-h".lower()):
-            raise ForbiddenQueue(self._queue, own)
+        check_queue(self._queue, environment_id())
         return super()._send(*arguments)

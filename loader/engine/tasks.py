@@ -109,6 +109,8 @@ class Task:
     :ivar deadline: when the task is interrupted next, in seconds of ``time.monotonic``; infinite
         while no code of packages runs.
     :ivar memory: by how many bytes the process has grown while the task ran.
+    :ivar interrupt_cell: a function that interrupts the cell in which the task runs; None if the
+        task runs in this process.
     """
 
     def __init__(self, limit: TimeLimit) -> None:
@@ -117,7 +119,10 @@ class Task:
         self.reason: Exception | None = None
         self.interruptions = 0
         self.deadline = math.inf
+        self.interrupt_cell: Callable[[], object] | None = None
         self._pause = _FIRST_PAUSE
+        # When a cell that was interrupted is killed, in seconds of ``time.monotonic``.
+        self._killed_at = math.inf
 
     @property
     def is_interruptible(self) -> bool:
@@ -153,6 +158,16 @@ class Task:
         if self.reason is not None and self.is_interruptible:
             self._pause = _FIRST_PAUSE
             self.deadline = time.monotonic() + _SAVING_SECONDS
+
+    def leaves_end_to_cell(self) -> bool:
+        """Interrupt the cell of the task, if it has one, and return whether it has time to end."""
+        if self.interrupt_cell is None:
+            return False
+        self._killed_at = min(self._killed_at, time.monotonic() + _SAVING_SECONDS)
+        if time.monotonic() >= self._killed_at:
+            return False
+        self.interrupt_cell()
+        return True
 
     def record_interruption(self, reason: Exception) -> Interrupted:
         """Record why the task is interrupted, and set the time of the next interruption.
@@ -285,6 +300,8 @@ class RunningTasks:
 
     def _interrupt(self, task: Task, reason: Exception) -> None:
         task.record_interruption(reason)
+        if task.leaves_end_to_cell():
+            return
         for thread in self._threads(task):
             eventlet.kill(thread, Interrupted())
 

@@ -3,13 +3,14 @@
 """Choose an installed package type by the ``Format`` in a manifest, and make the package."""
 
 import copy
+import importlib.metadata
 import logging
 import os
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
 from glare_murano.package import InvalidManifest, Manifest
-from glare_murano.package.manifest import PLUGIN_NAMESPACE, registered_formats
+from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
 from glare_murano.package.rules import Rule
 from loader import entry_points, errors
 from loader.formats.base import Package
@@ -101,6 +102,21 @@ class PackageTypes:
             return made
         return cast(Package, PluginPackage(made, source))
 
+    def is_of_plugin(self, format_: Format) -> bool:
+        """Return whether the package type of a format is allowed, and is not a built-in one."""
+        return next(iter(self._usable(str(format_))), _DISTRIBUTION) != _DISTRIBUTION
+
+    def _usable(self, name: str) -> dict[str, importlib.metadata.EntryPoint]:
+        """Return the allowed entry points for a format, by distribution; the first one is used."""
+        if name not in self._entry_points:
+            return {}
+        installed = entry_points.installed(PLUGIN_NAMESPACE)[self._entry_points[name]]
+        return {
+            distribution: entry_point
+            for distribution, entry_point in installed.items()
+            if self._enabled is None or distribution in (_DISTRIBUTION, *self._enabled)
+        }
+
     def _import(self, name: str, found: str) -> Callable[..., Any]:
         """Import the package type of a format.
 
@@ -112,17 +128,13 @@ class PackageTypes:
                 f"{found}, but no package type for it is installed; "
                 f"installed are {', '.join(sorted(self._entry_points))}"
             )
-        installed = entry_points.installed(PLUGIN_NAMESPACE)[self._entry_points[name]]
-        usable = [
-            entry_point
-            for distribution, entry_point in installed.items()
-            if self._enabled is None or distribution in (_DISTRIBUTION, *self._enabled)
-        ]
+        usable = self._usable(name)
         if not usable:
             raise errors.UnsupportedFormat(f"{found}: its plug-in is not enabled")
-        plugin = usable[0].value
+        entry_point = next(iter(usable.values()))
+        plugin = entry_point.value
         try:
-            package_type: Callable[..., Any] = usable[0].load()
+            package_type: Callable[..., Any] = entry_point.load()
         except Exception as error:
             reason = f"{plugin}: {type(error).__name__}: {error}"
             raise errors.UnsupportedFormat(f"{found}: {reason}") from error

@@ -9,7 +9,15 @@ import pytest
 
 from glare_murano import fields, resolver, wire
 from glare_murano.glare import artifact
-from glare_murano.package import archive_rules, classes, contents, manifest, safe_yaml, versions
+from glare_murano.package import (
+    archive_rules,
+    classes,
+    contents,
+    manifest,
+    safe_yaml,
+    sandbox,
+    versions,
+)
 from glare_murano.package.sandbox import turns
 from glare_murano.service import batches, request_reading
 from loader import config
@@ -28,6 +36,7 @@ def _max_properties() -> int:
 
 
 FIXED = {
+    "Model of a task in a cell": sandbox.MAX_ANSWER,
     "Characters of a path": archive_rules.DEFAULT_LIMITS.path_length,
     "Directories in a path": archive_rules.DEFAULT_LIMITS.path_depth,
     "Size of a YAML file": safe_yaml.MAX_SIZE,

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import oslo_messaging
 import pytest
 from murano.common import config as murano_config
 
@@ -66,6 +67,12 @@ def engine_conf(
     publish.publish(glare, folders, public=True)
     for known in (config.OPTIONS, config.SERVICE_OPTIONS):
         options.register(murano_config.CONF, known)
+    # In cells, a test takes several times as long: after each change of an option, another warm
+    # process starts. See "make test-cells".
+    for option in ("request_cells", "task_cells"):
+        murano_config.CONF.set_default(option, "CELLS" in os.environ, "engine")
+    # This registers the option transport_url.
+    oslo_messaging.TransportURL.parse(murano_config.CONF)
     # The engine collects garbage in every task; the modules imported so far are not garbage.
     gc.freeze()
     return murano_config.CONF
@@ -90,9 +97,13 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     """The same, to be changed by one test."""
     yield engine_conf
     for group, names in (
-        ("engine", ("package_loader", "packages_service", "request_cells")),
+        ("engine", ("package_loader", "packages_service", "request_cells", "task_cells")),
         ("engine", ("max_project_cells", "max_request_cells", "request_seconds")),
         ("engine", ("max_green_threads", "max_task_memory")),
+        ("engine", ("max_task_cells", "max_project_task_cells", "task_seconds")),
+        ("engine", ("share_agent_password",)),
+        ("rabbitmq", ("ca_certs", "host", "login", "password")),
+        (None, ("transport_url",)),
         ("murano", ("dsl_iterators_limit",)),
         ("engine", ("packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs", "decrypt_data", "reachable_endpoints")),

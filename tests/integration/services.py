@@ -297,10 +297,15 @@ class MuranoApi:
         self._rpc.cleanup()
 
     def start(
-        self, model: Any, object_id: str, method: str, user: Mapping[str, str] = demo.USER
+        self,
+        model: Any,
+        object_id: str,
+        method: str,
+        user: Mapping[str, str] = demo.USER,
+        **arguments: Any,
     ) -> None:
         """Have the engine run a method of an object in a model."""
-        action = {"object_id": object_id, "method": method, "args": {}}
+        action = {"object_id": object_id, "method": method, "args": arguments}
         task = {"id": environment_id(model), "action": action, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 

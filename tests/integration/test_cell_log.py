@@ -40,20 +40,20 @@ def test_further_lines_are_dropped(log: cell_log.CellLog, caplog: pytest.LogCapt
     assert [record.getMessage()[-1] for record in caplog.records] == ["0", "1", "2", "3", "4"]
 
 
-def test_a_line_fits_into_a_question() -> None:
+def test_a_line_fits_into_a_query() -> None:
     sent = []
-    handler = cell_log.QuestionHandler(sent.append)
+    handler = cell_log.QueryHandler(sent.append)
     record = logging.LogRecord("a", logging.INFO, "", 1, "\N{GRINNING FACE}" * 9000, None, None)
     handler.emit(record)
     (line,) = sent
-    assert (line["question"], line["logger"], len(line["text"])) == ("log", "a", 5000)
+    assert (line["query"], line["logger"], len(line["text"])) == ("log", "a", 5000)
 
 
 def test_a_line_that_cannot_be_sent_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
         raise RuntimeError
 
-    handler = cell_log.QuestionHandler(fail)
+    handler = cell_log.QueryHandler(fail)
     handled: list[logging.LogRecord] = []
     monkeypatch.setattr(handler, "handleError", handled.append)
     record = logging.LogRecord("a", logging.INFO, "", 1, "text", None, None)

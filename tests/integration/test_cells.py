@@ -2,8 +2,7 @@
 
 """Static actions and requests for schemas in cells.
 
-An extension plug-in gives the packages a method that runs Python, as hostile code could after it
-has broken out of YAQL.
+The code of the packages runs Python; see ``break_out``.
 """
 
 import json
@@ -15,25 +14,23 @@ from typing import Any
 
 import pytest
 from murano.common import auth_utils
-from murano.common import engine as murano_engine
 from murano.dsl import dsl_exception, exceptions
 from murano.engine import package_loader
 from oslo_config import cfg
 
 from examples import demo
 from glare_murano.package import InvalidName, Version
-from glare_murano.package.sandbox import children
+from glare_murano.package.sandbox import warm_processes
 from glare_murano.wire import Release
 from loader.engine import adapter, tasks
-from loader.engine.cells import cell_options, crossing_errors, requests, warm
-from loader.engine.extensions import NAMESPACE
+from loader.engine.cells import cell_options, crossing_errors, request_cells, warm
 from tests import packages
 from tests.integration import publish
 from tests.integration import tasks as requested
-from tests.plugins import Site, site
+from tests.integration.break_out import NAME, Package, installed
 from tests.processes import wait_until
 
-__all__ = ["site"]
+__all__ = ["installed"]
 
 PASSWORD = "planted-password"
 # A class file of the core library that no request of these tests needs.
@@ -48,49 +45,19 @@ Methods:
     Body:
       - Return: $a + 1
 """
-PYTHON = """
-import ctypes, json, os, pathlib, socket, subprocess, sys
 
-class Python:
-    @staticmethod
-    def run(code):
-        found = {**globals(), "result": None}
-        try:
-            exec(code, found)
-        except Exception as error:
-            return type(error).__name__
-        return found["result"]
-"""
-RUNNING = """
-Namespaces: {{ext: org.test.ext}}
-Name: {name}.Thing
-Methods:
-  go:
-    Scope: Public
-    Usage: Static
-    Arguments:
-      - code: {{Contract: $.string().notNull()}}
-    Body:
-      - Return: !yaql "ext:Python.run($code)"
-"""
+
+@pytest.fixture(autouse=True)
+def in_cells(conf: Any) -> None:
+    """Static actions and schemas run in cells, as by default in an engine."""
+    conf.set_override("request_cells", True, "engine")
 
 
 @pytest.fixture
-def run_python(
-    site: Site, conf: Any, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], Any]:
+def run_python(conf: Any, installed: Package) -> Callable[[str], Any]:
     """Run Python in a cell, and return its result, or the name of the error that it raises."""
-    folder = tmp_path / "packages"
-    conf.set_override("load_packages_from", [str(folder)], "engine")
-    point = {"org.test.ext.Python": "python_plugin:Python"}
-    site.install("test-python", "1.0.0", {NAMESPACE: point}, {"python_plugin": PYTHON})
-    monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", adapter.PluginLoader())
-    # The process from which cells are forked imports the plug-ins when it starts.
-    children._end_warm_process(warm.NAME)
-    content = packages.content(name, Require={"test-python": "1"})
-    content["Classes/Thing.yaml"] = RUNNING.format(name=name).encode()
-    packages.write(folder / name, content)
-    return lambda code: requested.call_static(f"{name}.Thing", "go", code=code)
+    conf.set_override("load_packages_from", [str(installed.folder)], "engine")
+    return installed.call_static
 
 
 def test_a_static_action_and_a_schema_are_made_in_cells(
@@ -98,13 +65,13 @@ def test_a_static_action_and_a_schema_are_made_in_cells(
 ) -> None:
     write_class(name, CODE)
     kinds = []
-    run = requests.run
+    run = request_cells.run
 
-    def count(kind: str, *arguments: Any) -> Any:
-        kinds.append(kind)
-        return run(kind, *arguments)
+    def count(session: Any, request: Any) -> Any:
+        kinds.append(request["endpoint"])
+        return run(session, request)
 
-    monkeypatch.setattr(requests, "run", count)
+    monkeypatch.setattr(request_cells, "run", count)
     assert requested.call_static(f"{name}.Thing", "add", a=2) == 3
     assert requested.schemas(f"{name}.Thing")[""]["type"] == "object"
     assert kinds == ["static action", "request for a schema"]
@@ -117,7 +84,7 @@ def test_requests_run_in_the_engine_if_an_option_says_so(
     def refuse(*_: Any) -> None:
         raise AssertionError("a cell is used")
 
-    monkeypatch.setattr(requests, "run", refuse)
+    monkeypatch.setattr(request_cells, "run", refuse)
     conf.set_override(*option, "engine")
     monkeypatch.setattr(
         package_loader, "CombinedPackageLoader", adapter.EnginePackageLoader.for_task
@@ -163,6 +130,8 @@ def test_only_classes_of_public_packages_are_parsed_for_all_cells(
         "from loader.engine import parsed_classes\n"
         "result = sorted({str(key[1]) for key in parsed_classes.kept._kept})"
     )
+    # Other tests let the process parse classes.
+    warm_processes.end(warm.NAME)
     # The cell itself parses the classes that it needs.
     assert not any(UNUSED in file for file in run_python(code))
     publish.publish(
@@ -193,18 +162,18 @@ def test_code_in_a_cell_connects_only_to_the_ports_of_services(
 
 
 def test_code_in_a_cell_changes_nothing_outside(
-    run_python: Callable[[str], Any], tmp_path: pathlib.Path
+    run_python: Callable[[str], Any], installed: Package, tmp_path: pathlib.Path
 ) -> None:
     assert run_python("open('own', 'w').write('x')") is None
     assert run_python(f"open({str(tmp_path / 'other')!r}, 'w')") == "PermissionError"
-    original = next((tmp_path / "packages").rglob("manifest.yaml"))
+    original = next(installed.folder.rglob("manifest.yaml"))
     before = original.read_bytes(), original.stat().st_mode
     # The cell sees copies of packages. It could change their mode, since they are of its user.
     given = (
         "import glare_murano, gc\n"
         "from loader.engine.cells.cell_packages import CellPackages\n"
         "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
-        "(path,) = {a['path'] for k, a in packages._answers.items() if 'package' in k.fqn}\n"
+        f"(path,) = {{a['path'] for k, a in packages._answers.items() if k.fqn == {NAME!r}}}\n"
         "path = pathlib.Path(path) / 'manifest.yaml'\n"
     )
     assert run_python(f"{given}path.chmod(0o600)\nopen(path, 'a')") == "PermissionError"
@@ -215,7 +184,7 @@ def test_code_in_a_cell_changes_nothing_outside(
 def test_a_cell_asks_only_for_what_its_request_may_know(
     run_python: Callable[[str], Any], tenant: Any, glare_url: str, tmp_path: pathlib.Path
 ) -> None:
-    ask = (
+    send = (
         "import gc\n"
         "from loader.engine.cells.cell_packages import CellPackages\n"
         "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
@@ -224,17 +193,17 @@ def test_a_cell_asks_only_for_what_its_request_may_know(
     private = packages.content("org.test.private")
     publish.publish(other, [packages.write(tmp_path / "private", private)], public=False)
     found = run_python(
-        f"{ask}result = packages._ask({{'question': 'object package', "
+        f"{send}result = packages._send({{'query': 'object package', "
         f"'fqn': 'org.test.private', 'range': '*'}})"
     )
     assert found["is_missing"]
     assert "org.test.private" in found["error"]
-    with pytest.raises(crossing_errors.CellError, match="a question in a wrong form"):
-        run_python(f"{ask}packages._ask({{'question': 'password'}})")
-    with pytest.raises(crossing_errors.CellError, match="a question in a wrong form"):
-        run_python(f"{ask}packages._ask({{'question': 'object package', 'fqn': 1, 'range': []}})")
+    with pytest.raises(crossing_errors.CellError, match="a query in a wrong form"):
+        run_python(f"{send}packages._send({{'query': 'password'}})")
+    with pytest.raises(crossing_errors.CellError, match="a query in a wrong form"):
+        run_python(f"{send}packages._send({{'query': 'object package', 'fqn': 1, 'range': []}})")
     refused = run_python(
-        f"{ask}result = packages._ask({{'question': 'class config', 'fqn': 'io.murano', "
+        f"{send}result = packages._send({{'query': 'class config', 'fqn': 'io.murano', "
         f"'version': '9.9.9', 'class_name': 'io.murano.Environment'}})"
     )
     reason = "io.murano 9.9.9 was not loaded, or does not define this class"
@@ -244,16 +213,16 @@ def test_a_cell_asks_only_for_what_its_request_may_know(
     secret.write_text(f"password: {PASSWORD}")
     for path in (secret.with_suffix(""), "../clouds", "io.murano.Other"):
         refused = run_python(
-            f"{ask}core = packages._ask({{'question': 'object package', 'fqn': 'io.murano', "
+            f"{send}core = packages._send({{'query': 'object package', 'fqn': 'io.murano', "
             f"'range': '*'}})['value']['release']\n"
-            f"result = packages._ask({{'question': 'class config', 'fqn': 'io.murano', "
+            f"result = packages._send({{'query': 'class config', 'fqn': 'io.murano', "
             f"'version': core['version'], 'class_name': {str(path)!r}}})"
         )
         assert "does not define this class" in refused["error"]
     with pytest.raises(InvalidName):
         adapter.class_config(Release("org.test", Version("1.0.0"), {}, frozenset()), "../clouds")
-    with pytest.raises(crossing_errors.CellError, match="too many questions"):
-        run_python(f"{ask}for _ in range(6000): packages._ask({{'question': 'request'}})")
+    with pytest.raises(crossing_errors.CellError, match="too many queries"):
+        run_python(f"{send}for _ in range(6000): packages._send({{'query': 'user'}})")
 
 
 def test_a_cell_gets_its_own_user_and_project(
@@ -267,8 +236,8 @@ def test_a_cell_gets_its_own_user_and_project(
     )
     user = {"id": demo.USER["user_id"], "name": "alice"}
     assert run_python(code) == [user, {"id": demo.PROJECT}]
-    asked = []
-    monkeypatch.setattr(auth_utils, "get_user", lambda id_: asked.append(id_) or 1 / 0)
+    sent = []
+    monkeypatch.setattr(auth_utils, "get_user", lambda id_: sent.append(id_) or 1 / 0)
     code = (
         "from murano.common import auth_utils\n"
         "for _ in range(3):\n"
@@ -277,28 +246,28 @@ def test_a_cell_gets_its_own_user_and_project(
     )
     assert run_python(code) == "the engine's log has the reason"
     # Keystone is queried once, even if it does not answer.
-    assert len(asked) == 1
+    assert len(sent) == 1
 
 
 def test_a_cell_gets_the_class_configs_of_its_classes(
     run_python: Callable[[str], Any], conf: Any, tmp_path: pathlib.Path
 ) -> None:
-    ask = (
+    send = (
         "import gc\n"
         "from loader.engine.cells.cell_packages import CellPackages\n"
         "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
-        "core = packages._ask({'question': 'object package', 'fqn': 'io.murano', 'range': '*'})\n"
+        "core = packages._send({'query': 'object package', 'fqn': 'io.murano', 'range': '*'})\n"
         "version = core['value']['release']['version']\n"
-        "result = packages._ask({'question': 'class config', 'fqn': 'io.murano',"
+        "result = packages._send({'query': 'class config', 'fqn': 'io.murano',"
         " 'version': version, 'class_name': 'io.murano.Environment'})"
     )
     conf.set_override("class_configs", str(tmp_path), "engine")
     config = tmp_path / "io.murano.Environment.yaml"
     config.write_text("size: 5")
-    assert run_python(ask) == {"value": {"size": 5}}
+    assert run_python(send) == {"value": {"size": 5}}
     # JSON has no dates.
     config.write_text("day: 2026-01-31")
-    assert run_python(ask) == {"error": "the engine's log has the reason", "is_missing": False}
+    assert run_python(send) == {"error": "the engine's log has the reason", "is_missing": False}
 
 
 def test_cells_of_a_project_take_turns(
@@ -307,7 +276,7 @@ def test_cells_of_a_project_take_turns(
     assert run_python("result = 1") == 1
     conf.set_override("request_seconds", 1, "engine")
     for option, turns in (("max_project_cells", [demo.PROJECT]), ("max_request_cells", ["other"])):
-        with requests._turns.turn(*turns, 8, 4, 1):
+        with request_cells._turns.turn(*turns, 8, 4, 1):
             conf.set_override(option, 1, "engine")
             with pytest.raises(crossing_errors.CellError, match="too many requests"):
                 run_python("result = 1")

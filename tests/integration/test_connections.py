@@ -8,6 +8,7 @@ that redirects to a foreign host, or that shows the token which it has got, is n
 
 import contextlib
 import dataclasses
+import json
 import pathlib
 import socket
 from collections.abc import Callable, Iterator
@@ -106,6 +107,10 @@ Methods:
     Scope: Public
     Body:
       - new(sys:Agent, $this, host => $this).sendRaw(dict(Body => hello))
+  prepare:
+    Scope: Public
+    Body:
+      - Return: new(sys:Agent, $this, host => $this).queueName()
 """
 
 Answer = Callable[[web.Request], web.Answer]
@@ -176,6 +181,7 @@ def cloud(running_cloud: Cloud, conf: Any, tmp_path: pathlib.Path) -> Iterator[C
         "engine": {
             "load_packages_from": [str(prerequisites.core_library()), str(tmp_path / "packages")],
             "use_trusts": False,
+            "task_cells": True,
         },
         "murano_auth": {
             **running_cloud.identity.credentials(),
@@ -423,6 +429,28 @@ def test_the_class_config_of_environments_names_more(
         _result(_run(cloud, "Host", "send"))
 
         assert other.received()
+
+
+@pytest.mark.parametrize("place", ["options", "class config"])
+@pytest.mark.parametrize("method", ["prepare", "send"])
+def test_a_shared_password_reaches_no_cell_and_the_error_says_so(
+    cloud: Cloud, agents: Agents, conf: Any, tmp_path: pathlib.Path, place: str, method: str
+) -> None:
+    conf.set_override("transport_url", agents.url)
+    if place == "class config":
+        file = tmp_path / "class-configs" / "io.murano.Environment-0.yaml"
+        file.parent.mkdir()
+        regions = {"": {"agentRabbitMq": agents.settings}}
+        file.write_text(json.dumps({"regionConfigs": regions}))
+        conf.set_override("class_configs", str(file.parent), "engine")
+
+    message = _error(_run(cloud, "Host", method))
+
+    assert "does not connect to 127.0.0.1:5672" in message
+    assert "has the user guest of the services" in message
+    assert "share_agent_password" in message
+    # Other tasks go on.
+    _result(_run(cloud, "Tools", "owner"))
 
 
 def test_an_endpoint_that_the_operator_names_gets_the_settings_of_the_package(

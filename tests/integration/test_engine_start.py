@@ -6,10 +6,12 @@ import configparser
 import gc
 import json
 import logging
+import os
 import pathlib
+import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,9 +19,11 @@ from oslo_config import cfg
 from oslo_service import service as oslo_service
 
 from examples import demo
+from glare_murano.package.sandbox import walls
 from loader import config
 from loader.catalogs import options as catalog_options
-from loader.engine import result_queue, service, shutdown
+from loader.engine import result_queue, service, shutdown, start_checks
+from loader.engine.cells import cell_calls
 from tests import processes
 from tests.integration import tasks
 
@@ -42,13 +46,15 @@ def _run(
     *arguments: str,
     workers: object = 4,
     files: Iterable[pathlib.Path] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Any:
     configuration = folder / "murano.conf"
     configuration.write_text(_CONFIGURATION.format(cache=folder / "cache", workers=workers))
     command = [sys.executable, "-W", "ignore", "-m", "loader.engine.service", *arguments]
     for file in (configuration, *files):
         command += ["--config-file", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    environment = {**os.environ, **(environment or {})}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
 
 
 @pytest.fixture
@@ -96,6 +102,8 @@ def test_the_check_logs_how_many_prefixes_are_reserved(tmp_path: pathlib.Path) -
             2,
             {"Limits of time": "task_seconds = 1:", "Source of packages": "glaer: murano-api and"},
         ),
+        ("[heat]\nkeyfile = /etc/heat.key\n", 1, {"Cells": "[heat] keyfile: packages cannot"}),
+        ("[engine]\npackage_loader = murano\n", 1, {"Cells": "package_loader = murano: code of"}),
         ("[package_loader]\ncatalogs = glaer\n", 2, {"Cache and catalogues": "'glaer' is not"}),
     ],
 )
@@ -113,10 +121,55 @@ def test_the_upgrade_check_prints_what_all_checks_find(
     checks = json.loads(done.stdout.splitlines()[-1])["checks"]
     details = {check["check"]: check["details"] for check in checks if check["result"]}
     assert done.returncode == code, details
-    assert len(checks) == 9
+    assert len(checks) == 10
     assert details.keys() == found.keys()
     for title, message in found.items():
         assert message in details[title]
+
+
+def test_the_check_of_cells_warns_of_what_they_lack(
+    conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> list[str]:
+        return [finding.message for finding in start_checks.upgrade_checks(conf)["Cells"]()]
+
+    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for option in ("task_cells", "request_cells"):
+        conf.set_override(option, True, "engine")
+    assert found() == []
+    monkeypatch.setattr(walls, "abi", lambda: 0)
+    monkeypatch.setenv("https_proxy", "http://user:secret@127.0.0.1:3128")
+    landlock, proxy = found()
+    assert "the kernel has no Landlock" in landlock
+    assert "the proxy of the environment has a password" in proxy
+    for option in ("task_cells", "request_cells"):
+        conf.set_override(option, False, "engine")
+    (without,) = found()
+    assert "[engine] task_cells = false, [engine] request_cells = false: code of" in without
+
+
+def test_the_engine_does_not_start_if_no_cell_can_run(tmp_path: pathlib.Path) -> None:
+    # Each new Python process whose PYTHONPATH has this directory runs the file.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if 'glare_murano.package.sandbox.fork_server' in sys.orig_argv: os._exit(7)\n"
+    )
+    more = tmp_path / "more.conf"
+
+    def check(options: str) -> Any:
+        more.write_text(f"[engine]\n{options}")
+        path = os.pathsep.join((str(tmp_path), str(processes.ROOT)))
+        return _run(tmp_path, "--check", files=[more], environment={"PYTHONPATH": path})
+
+    ended = check("")
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stderr.startswith("murano-glare-engine: the cell of the check has failed: ")
+    assert "so no package can be deployed" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    ended = check("task_cells = false\nrequest_cells = false\n")
+    assert ended.returncode == 0, ended.stderr
+    assert "code of packages runs in the engine's process" in ended.stdout
 
 
 _BROKER = """\
@@ -367,3 +420,15 @@ def test_the_engine_s_own_objects_are_excluded_from_collections(
 
     # Murano's modules alone have this many objects.
     assert frozen[0] > 100_000
+
+
+def test_cells_have_half_of_the_files_of_the_engine(conf: Any) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+        assert cell_calls.settings("", [], seconds=1).files == 512
+        shutdown._allow_many_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+        assert cell_calls.settings("", [], seconds=1).files == min(4096, before[1] // 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -178,8 +178,10 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.fixture
-def heat(monkeypatch: pytest.MonkeyPatch) -> Heat:
+def heat(conf: Any, monkeypatch: pytest.MonkeyPatch) -> Heat:
     recorded = Heat()
+    # A cell would use the real class.
+    conf.set_override("task_cells", False, "engine")
 
     def report(self: Any, instance: Any, msg: str, details: Any = None, level: str = "") -> None:
         recorded.reports.append(f"error: {msg}" if level == "error" else "report")

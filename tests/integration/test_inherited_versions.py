@@ -19,6 +19,9 @@ from murano.common import engine as murano_engine
 from examples import demo, demo_glance
 from tests.integration import tasks
 
+# The first test of each catalogue starts its service.
+pytestmark = pytest.mark.timeout(300)
+
 PACKAGES = pathlib.Path(__file__).with_name("language") / "inheritance"
 INHERITANCE = "org.example.language.inheritance"
 BASE = f"{INHERITANCE}.base.Base"

@@ -2,6 +2,7 @@
 
 """Plug-ins in the real engine: package types and extensions written for Murano."""
 
+import os
 import pathlib
 import re
 from typing import Any
@@ -13,9 +14,9 @@ from murano.engine import package_loader as murano_package_loader
 
 from examples import demo
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
-from glare_murano.package.sandbox import children
+from glare_murano.package.sandbox import warm_processes
 from loader.engine import adapter
-from loader.engine.cells import warm
+from loader.engine.cells import described_packages, warm
 from loader.engine.extensions import NAMESPACE
 from tests import packages
 from tests.integration import example, publish, tasks
@@ -298,7 +299,7 @@ def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
     monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", adapter.PluginLoader())
     # An operator restarts the engine, and with it the process that has imported the plug-ins.
-    children._end_warm_process(warm.NAME)
+    warm_processes.end(warm.NAME)
     assert tasks.call_static(f"{name}.Thing", "sum") == 42
 
 
@@ -321,3 +322,67 @@ def test_an_extension_reaches_only_its_requirements(
                 package.find_class("org.test.other.Thing")
 
     assert (found.name, str(found.version)) == ("org.test.base.Thing", "1.0.0")
+
+
+@pytest.fixture
+def in_cells(conf: Any) -> None:
+    """Tasks, static actions and schemas run in cells, as by default in an engine."""
+    for option in ("request_cells", "task_cells"):
+        conf.set_override(option, True, "engine")
+
+
+@pytest.mark.usefixtures("in_cells")
+def test_only_cells_call_the_package_type_of_a_plugin(
+    site: Site, tenant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(example.FOLDER))
+    example.install(site)
+    publish.publish(tenant, [example.PACKAGE], public=False)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the engine's process reads the package")
+
+    monkeypatch.setattr("example_greetings.package.GreetingsPackage.__init__", refuse)
+    (application,) = _deploy("org.example.greetings.Hello")
+    assert application["greeting"] == "Good morning to you"
+    assert tasks.schemas("org.example.greetings.Hello")[""]["type"] == "object"
+
+
+@pytest.mark.usefixtures("in_cells")
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("raise ValueError('bad file')", r"its package type Test\.Bad/1\.0\.0: bad file"),
+        (
+            'os.write(3, b\'{"result": {"requirements": {}, "classes": [1]}}\'); os._exit(0)',
+            r"its package type Test\.Bad/1\.0\.0 has not described the package",
+        ),
+        (
+            "self._requirements = {'org.test.x': '>>'}",
+            r"its package type .* has not described the package: .*>>",
+        ),
+        ("self._requirements = dict.fromkeys(map('a.b{}'.format, range(300)))", "not described"),
+        ("while True: pass", r"its package type .* the cell of the description .* took more than"),
+    ],
+    ids=["error", "forged", "range", "many", "endless"],
+)
+def test_a_package_type_that_fails_in_its_cell_fails_the_task(
+    site: Site, folder: pathlib.Path, code: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(described_packages, "_SECONDS", 1)
+    text = PACKAGE_TYPE + (
+        "    requirements = property(lambda self: getattr(self, '_requirements', {}))\n"
+        "    def __init__(self, *arguments):\n"
+        "        super().__init__(*arguments)\n"
+        # The catalogue, which the operator fills, calls the package type in this process.
+        f"        if os.getpid() != {os.getpid()}:\n"
+        f"            {code}\n"
+    )
+    point = {"Test.Bad/1.0": "bad_plugin:PlainPackage"}
+    site.install("bad", "1.0", {PLUGIN_NAMESPACE: point}, {"bad_plugin": f"import os\n{text}"})
+    content = packages.content("org.test.Bad", Format="Test.Bad/1.0", Classes=None)
+    packages.write(folder / "bad", {**content, "Resources/answer": b"42"})
+
+    answer = tasks.run({"type": "org.test.Bad"})
+
+    assert re.search(message, answer["action"]["result"]["message"])

@@ -36,7 +36,9 @@ def test_a_deployment_with_a_warm_cache_sends_two_requests(
 ) -> None:
     """Glare has validated the token before."""
     identity, watching = published
-    with deploying.engine(folder, identity, environment=deploying.watched(watching)) as engine:
+    with deploying.engine(
+        folder, identity, environment=deploying.watched(watching), cells=True
+    ) as engine:
         found = _requests(watching, engine)
 
     assert found == ["GET /v3/auth/tokens", "POST /murano/v1/dependencies"]
@@ -46,7 +48,9 @@ def test_a_token_that_is_no_longer_valid_is_renewed_by_the_trust(
     folder: pathlib.Path, published: tuple[keystone.Keystone, proxy.Proxy]
 ) -> None:
     identity, watching = published
-    with deploying.engine(folder, identity, environment=deploying.watched(watching)) as engine:
+    with deploying.engine(
+        folder, identity, environment=deploying.watched(watching), cells=True
+    ) as engine:
         engine.run("expire")
         found = _requests(watching, engine)
 

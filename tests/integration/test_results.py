@@ -44,9 +44,9 @@ def engine(queue: str, glare_url: str, tmp_path: pathlib.Path) -> Iterator[servi
 
 
 def start(transport_url: str, engine: services.Engine) -> dict[str, Any]:
-    """Start a deployment of two seconds, and stop murano-api while it runs; return the model."""
+    """Start a deployment of eight seconds, and stop murano-api while it runs; return the model."""
     with services.MuranoApi(transport_url, engine) as api:
-        return slow_application.start(api, engine, 1)
+        return slow_application.start(api, engine, 8)
 
 
 def wait_for(engine: services.Engine, words: str) -> None:

@@ -2,6 +2,7 @@
 
 """Serve a request of murano-api in a cell."""
 
+import contextlib
 import logging
 import pathlib
 import signal
@@ -9,13 +10,17 @@ from collections.abc import Callable
 from typing import IO, Any
 
 import oslo_messaging
+from eventlet import hubs
 from murano.common import auth_utils, config, engine
 from murano.engine import execution_session, package_loader
 
-from glare_murano.package.sandbox import Questions
+from glare_murano.package.sandbox import Queries
+from loader import config as loader_config
+from loader.catalogs import options
 from loader.engine import adapter, patches, watchdog
-from loader.engine.cells import cell_log, crossing_errors
-from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, source_at
+from loader.engine.cells import cell_log, cell_tasks, crossing_errors
+from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, load_at
+from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 
 LOG = logging.getLogger(__name__)
@@ -32,8 +37,13 @@ def install() -> None:
     oslo_messaging.get_rpc_transport(config.CONF, _NO_QUEUE)
     config.CONF.set_override("transport_url", _NO_QUEUE)
     patches.install()
+    # A cell unpacks archives, which have limits.
+    options.register(config.CONF, loader_config.OPTIONS)
+    # Cells send what is to be signed to the engine's process.
+    config.CONF.set_override("signing_key", "", "engine")
     # Requests are served here, and not in further cells.
-    config.CONF.set_override("request_cells", False, "engine")
+    for option in ("request_cells", "task_cells"):
+        config.CONF.set_override(option, False, "engine")
     # The plug-ins are imported once, and not in each cell.
     _ = engine.get_plugin_loader().packages
 
@@ -45,7 +55,7 @@ class Cell:
         """Serve a request, in the cell; see ``serve``."""
         return serve(file)
 
-    def keep(self, path: str) -> None:
+    def preload(self, path: str) -> None:
         """Parse all classes of a public package, in the warm process, so that no cell has to.
 
         A package that cannot be parsed is left out. Cells will say why. No cell is forked
@@ -54,17 +64,36 @@ class Cell:
         :param path: the path of the package's archive or directory.
         """
         signal.signal(signal.SIGALRM, _stop_parsing)
-        signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS)
-        try:
-            types = PackageTypes(adapter.CONF.murano.enabled_plugins)
-            package = types.load(source_at(pathlib.Path(path), pathlib.Path))
-            for name in package.classes:
-                adapter.parse_class(package, name)
-        except Exception:
-            LOG.debug("Not all classes of %s were parsed", path, exc_info=True)
-        finally:
+        # The signal can also come while the inner block ends.
+        with contextlib.suppress(TimeoutError):
+            signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS)
+            try:
+                _parse(path)
+            except Exception:
+                LOG.debug("Not all classes of %s were parsed", path, exc_info=True)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _parse(path: str) -> None:
+    package = _load(path)
+    for name in package.classes:
+        adapter.parse_class(package, name)
+
+
+def _load(path: str) -> Package:
+    """Load the package at a path."""
+    types = PackageTypes(adapter.CONF.murano.enabled_plugins)
+    return load_at(pathlib.Path(path), pathlib.Path.cwd(), types)
+
+
+def _described(path: str) -> dict[str, Any]:
+    """Return what ``described_packages`` needs of the package at a path."""
+    package = _load(path)
+    ranges = package.requirements.items()
+    return {
+        "requirements": {fqn: None if range is None else str(range) for fqn, range in ranges},
+        "classes": list(package.classes),
+    }
 
 
 def _stop_parsing(*_: object) -> None:
@@ -72,7 +101,7 @@ def _stop_parsing(*_: object) -> None:
 
 
 def serve(file: IO[bytes]) -> dict[str, Any]:
-    """Ask for a request, serve it, and return its result or its error.
+    """Request the request of murano-api, serve it, and return its result or its error.
 
     A request has the name of its endpoint, and the arguments that murano-api has sent.
 
@@ -80,10 +109,12 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     :returns: ``{"result": RESULT}``, or ``{"error": ERROR}`` with the result of
         ``crossing_errors.to_json``.
     """
-    ask = Questions(file).ask
-    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QuestionHandler(ask)])
-    request = ask({"question": "request"})
-    packages = CellPackages(ask, pathlib.Path.cwd())
+    # The child has closed the descriptor of the hub, if one was made before.
+    hubs.use_hub()
+    send = Queries(file).send
+    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(send)])
+    request = send({"query": "request"})
+    packages = CellPackages(send, pathlib.Path.cwd())
 
     def make_loader(_: execution_session.ExecutionSession) -> adapter.EnginePackageLoader:
         return EngineCellPackageLoader(packages)
@@ -92,14 +123,21 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     auth_utils.get_user = lambda _: packages.describe_owner("user")
     auth_utils.get_project = lambda _: packages.describe_owner("project")
     # The patched endpoints, which also check a request and limit its time.
-    endpoints: dict[str, Callable[..., Any]] = {
-        "schema": engine.SchemaEndpoint.generate_schema,
-        "static action": engine.StaticActionEndpoint.call_static_action,
+    endpoints: dict[str, Callable[[], Any]] = {
+        "request for a schema": lambda: engine.SchemaEndpoint.generate_schema(
+            request["context"], **request["arguments"]
+        ),
+        "static action": lambda: engine.StaticActionEndpoint.call_static_action(
+            request["context"], **request["arguments"]
+        ),
+        "task": lambda: cell_tasks.run(request, packages, send),
+        "description of a package": lambda: _described(request["path"]),
+        # See ``cell_calls.check``.
+        "check": lambda: None,
     }
     limits = config.CONF.engine
     with watchdog.watching(limits.blocking_seconds, limits.max_task_memory):
         try:
-            endpoint = endpoints[request["endpoint"]]
-            return {"result": endpoint(request["context"], **request["arguments"])}
+            return {"result": endpoints[request["endpoint"]]()}
         except Exception as error:
             return {"error": crossing_errors.to_json(error)}

@@ -17,29 +17,29 @@ _PREFIX = "applications."
 # How many lines of a cell are logged besides those of its packages.
 _MAX_LINES = 1000
 # The longest line that a cell sends, in characters. As JSON, a character takes at most 12 bytes, so
-# it fits into a question of the sandbox.
+# it fits into a query of the sandbox.
 _MAX_TEXT = 5000
 
 
-class QuestionHandler(logging.Handler):
+class QueryHandler(logging.Handler):
     """Sends what is logged in a cell to the engine's process."""
 
-    def __init__(self, ask: Callable[[Any], Any]) -> None:
+    def __init__(self, send: Callable[[Any], Any]) -> None:
         """Make a handler.
 
-        :param ask: a function that asks a question.
+        :param send: a function that sends a query.
         """
         super().__init__()
-        self._ask = ask
+        self._send = send
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record."""
         text = self.format(record)[:_MAX_TEXT]
         line = {"logger": record.name, "level": record.levelno, "text": text}
         try:
-            self._ask({"question": "log", **line})
+            self._send({"query": "log", **line})
         except Exception:
-            # The watchdog logs while it interrupts another question.
+            # The watchdog logs while it interrupts another query.
             self.handleError(record)
 
 

@@ -8,16 +8,28 @@ from typing import Any
 from oslo_config import cfg
 
 # The groups of which a cell knows all options that are not secret.
-_GROUPS = ("engine", "murano", "package_loader", "heat", "neutron", "mistral", "glance", "barbican")
+_GROUPS = (
+    "engine",
+    "murano",
+    "package_loader",
+    "networking",
+    "heat",
+    "neutron",
+    "mistral",
+    "glance",
+    "barbican",
+)
 # The options of other groups that a cell knows.
 _OPTIONS = {
-    "DEFAULT": ("home_region",),
+    "DEFAULT": ("file_server", "home_region"),
     "murano_auth": ("www_authenticate_uri", "cafile", "insecure", "timeout"),
     "keystone_authtoken": ("www_authenticate_uri",),
+    "key_manager": ("backend",),
 }
 # Paths that are of no use in a cell, and the option that makes cells.
 _LEFT_OUT = {
     "request_cells",
+    "task_cells",
     "signing_key",
     "class_configs",
     "packages_cache",
@@ -35,7 +47,8 @@ def read(conf: cfg.ConfigOpts) -> Values:
 
     Options with their default value are left out.
     """
-    return {group: dict(_changed(conf, group)) for group in (*_GROUPS, *_OPTIONS)}
+    groups = (*_GROUPS, *_OPTIONS, *conf.engine.plugin_option_groups)
+    return {group: dict(_changed(conf, group)) for group in groups}
 
 
 def _changed(conf: cfg.ConfigOpts, group: str) -> Iterator[tuple[str, Any]]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answer the questions of a cell, in the engine's process.
+"""Answer the queries of a cell, in the engine's process.
 
-A question has the form ``{"question": NAME, ARGUMENT: STRING, ...}``. An answer has the form
-``{"value": VALUE}``, or ``{"error": TEXT, "is_missing": BOOLEAN}``. Hostile code may ask any
-question. So the answers contain only what the request may know: packages of its project and public
+A query has the form ``{"query": NAME, ARGUMENT: STRING, ...}``. An answer has the form
+``{"value": VALUE}``, or ``{"error": TEXT, "is_missing": BOOLEAN}``. Hostile code may send any
+query. So the answers contain only what the request may know: packages of its project and public
 ones, and its own user and project.
 """
 
@@ -25,6 +25,7 @@ from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release, release_to_json
 from loader import errors
 from loader.engine import adapter
+from loader.engine.cells import agent_access
 from loader.engine.credentials import ExecutionSession
 from loader.formats.base import Package
 from loader.loader import PackageLoader
@@ -32,12 +33,16 @@ from loader.loader import PackageLoader
 LOG = logging.getLogger(__name__)
 
 
-class InvalidQuestion(GlareMuranoError):
-    """A cell asks what this project's code never asks, so hostile code has taken it over."""
+# The most bytes of the packages that one cell gets.
+_MAX_COPIED = 1024**3
+
+
+class InvalidQuery(GlareMuranoError):
+    """A cell sends a query that only hostile code sends."""
 
 
 class PackageAnswers:
-    """Answers the questions of one cell."""
+    """Answers the queries of one cell."""
 
     def __init__(
         self,
@@ -58,19 +63,20 @@ class PackageAnswers:
         self._described: dict[PackageVersion, Mapping[str, Any]] = {}
         self._owners: dict[str, dict[str, Any]] = {}
         self._copies = itertools.count()
+        self._copied_bytes = 0
 
-    def answer(self, question: object) -> dict[str, Any]:
-        """Answer a question.
+    def answer(self, query: object) -> dict[str, Any]:
+        """Answer a query.
 
-        :raises InvalidQuestion: if the question does not have the form of a question.
+        :raises InvalidQuery: if the query does not have the form of a query.
         """
-        match question:
-            case {"question": "object package", "fqn": str(fqn), "range": str(range)}:
+        match query:
+            case {"query": "object package", "fqn": str(fqn), "range": str(range)}:
                 return self._load(lambda: self._loader.load_object_package(fqn, range))
-            case {"question": "class package", "class_name": str(name), "range": str(range)}:
+            case {"query": "class package", "class_name": str(name), "range": str(range)}:
                 return self._load(lambda: self._loader.load_class_package(name, range))
             case {
-                "question": "requirement",
+                "query": "requirement",
                 "requirer": str(requirer),
                 "version": str(version),
                 "fqn": str(fqn),
@@ -79,29 +85,24 @@ class PackageAnswers:
                     lambda: self._loader.load_requirement(_key(requirer, version), fqn)
                 )
             case {
-                "question": "subclasses",
+                "query": "subclasses",
                 "class_name": str(name),
                 "range": str(range),
                 "package": str(package),
             }:
                 return _answered(lambda: self._subclasses(name, range, package))
             case {
-                "question": "class config",
+                "query": "class config",
                 "fqn": str(fqn),
                 "version": str(version),
                 "class_name": str(name),
             }:
                 return _answered(lambda: self._values(_key(fqn, version), name))
-            case {"question": "user"}:
+            case {"query": "user"}:
                 return self._owner("user", self._session.user_id)
-            case {"question": "project"}:
+            case {"query": "project"}:
                 return self._owner("project", self._session.project_id)
-        raise InvalidQuestion("a cell has asked a question in a wrong form")
-
-    @property
-    def count(self) -> int:
-        """The number of packages that the cell has loaded."""
-        return len(self._loaded)
+        raise InvalidQuery("a cell has sent a query in a wrong form")
 
     def public_paths(self) -> list[str]:
         """Return the paths of the loaded packages whose classes every project can use.
@@ -131,17 +132,17 @@ class PackageAnswers:
         return self._described[release.key]
 
     def _copied(self, path: pathlib.Path) -> pathlib.Path:
-        """Copy an archive or a directory, so that the cell cannot change the original.
+        """Copy an archive or a directory for the cell.
 
-        A link would not be enough: Landlock does not restrict changes of the mode of a file.
+        :raises LoaderError: if the copies of this cell take too many bytes.
         """
-        if path.is_dir():
-            copy = self._directory / str(next(self._copies))
-            shutil.copytree(path, copy, symlinks=True)
-        else:
-            copy = self._directory / f"{next(self._copies)}.zip"
-            shutil.copyfile(path, copy)
-        return copy
+        files = path.rglob("*") if path.is_dir() else [path]
+        self._copied_bytes += sum(file.lstat().st_size for file in files)
+        if self._copied_bytes > _MAX_COPIED:
+            raise errors.LoaderError(
+                f"the packages of a request take more than {_MAX_COPIED:,} bytes in its cell"
+            )
+        return copy_package(path, self._directory, str(next(self._copies)))
 
     def _owner(self, kind: str, id_: str | None) -> dict[str, Any]:
         """Answer what Keystone knows of the user or the project of the request.
@@ -165,7 +166,27 @@ class PackageAnswers:
         # The name becomes a part of a path.
         if package is None or class_name not in package.classes:
             raise errors.LoaderError(f"{key} was not loaded, or does not define this class")
-        return adapter.class_config(self._loader.release(package), class_name)
+        values = adapter.class_config(self._loader.release(package), class_name)
+        return agent_access.without_withheld(values, adapter.CONF)
+
+
+def copy_package(path: pathlib.Path, directory: pathlib.Path, name: str) -> pathlib.Path:
+    """Copy an archive or a directory, so that a cell cannot change the original.
+
+    A link would not be enough: without Landlock, the cell could write into the file.
+
+    :param path: the path of the archive or the directory.
+    :param directory: the directory of the copy.
+    :param name: the name of the copy, without a suffix.
+    :returns: the path of the copy.
+    """
+    if path.is_dir():
+        copy = directory / name
+        shutil.copytree(path, copy, symlinks=True)
+    else:
+        copy = directory / f"{name}.zip"
+        shutil.copyfile(path, copy)
+    return copy
 
 
 def _is_public(release: Release) -> bool:
@@ -182,9 +203,10 @@ def _answered(find: Callable[[], Any]) -> dict[str, Any]:
         # A file of the operator may contain a date, for example.
         json.dumps(value)
     except GlareMuranoError as error:
-        return {"error": str(error), "is_missing": isinstance(error, errors.NotFound)}
+        remedy = adapter.how_to_move(error) if isinstance(error, errors.NoSuchPackage) else ""
+        return {"error": f"{error}{remedy}", "is_missing": isinstance(error, errors.NotFound)}
     except Exception:
         # The text may contain what the cell must not know.
-        LOG.exception("A question of a cell cannot be answered")
+        LOG.exception("A query of a cell cannot be answered")
         return {"error": "the engine's log has the reason", "is_missing": False}
     return {"value": value}

@@ -2,10 +2,12 @@
 
 """Prepare the warm process, from which cells are forked: set options, and import Murano."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from murano.common import config
+import eventlet
+from eventlet import hubs
 
 from loader.engine.cells import cell_options
 
@@ -13,13 +15,20 @@ from loader.engine.cells import cell_options
 NAME = f"{__name__}:prepare"
 
 
-def prepare(values: cell_options.Values) -> Callable[..., Any]:
+def prepare(preparation: Mapping[str, Any]) -> Callable[..., Any]:
     """Set the options, import Murano and this project's patches, and return a ``cell.Cell``.
 
     The warm process calls this function once.
 
-    :param values: the options of the engine that cells know.
+    :param preparation: a mapping with the keys ``options``, see ``cell_options.read``, and
+        ``environment``, see ``cell_reach.environment``.
     """
+    os.environ.update(preparation["environment"])
+    values = preparation["options"]
+    # As in the engine, this comes first: modules that are imported later use green sockets.
+    eventlet.monkey_patch()
+    from murano.common import config
+
     config.CONF([], project="murano", default_config_files=[], default_config_dirs=[])
     # Modules of Murano read the options when they are imported.
     cell_options.apply(config.CONF, values)
@@ -28,4 +37,6 @@ def prepare(values: cell_options.Values) -> Callable[..., Any]:
     cell.install()
     # The patches have registered further options.
     cell_options.apply(config.CONF, values)
+    # eventlet has made a hub, whose descriptor the cells must not share.
+    hubs.use_hub()
     return cell.Cell()

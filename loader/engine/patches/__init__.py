@@ -12,6 +12,7 @@ from oslo_config import cfg
 from loader import config
 from loader.catalogs import options
 from loader.engine.patches import (
+    cell_endpoints,
     class_errors,
     connections,
     core_library,
@@ -21,7 +22,6 @@ from loader.engine.patches import (
     language,
     loader_choice,
     models,
-    request_cells,
     schema_conditions,
     schema_generator,
     system_classes,
@@ -54,10 +54,14 @@ def install() -> None:
     task_execution.interrupt_tasks()
     task_execution.save_models_of_interrupted_tasks()
     task_execution.release_objects_of_ended_tasks()
+    # Before the patches that keep pins and report failures, which the engine's process does.
+    cell_endpoints.run_tasks_in_cells()
     models.keep_pins_in_models()
     models.name_unsaved_values()
     task_execution.report_every_failure()
     task_execution.return_new_tasks()
+    # After the wait for a turn, the engine may be stopping.
+    cell_endpoints.limit_tasks()
     task_execution.keep_results()
     inherited_versions.merge_inherited_versions()
     inherited_members.keep_parts()
@@ -88,7 +92,8 @@ def install() -> None:
     connections.select_agent_brokers()
     system_classes.act_for_own_environment()
     system_classes.use_own_trusts()
+    system_classes.name_refused_tokens()
     system_classes.read_secrets_of_user()
     core_library.give_config_to_core_library()
     # The last patch: a cell serves requests by the endpoints that all other patches have made.
-    request_cells.serve_requests_in_cells()
+    cell_endpoints.serve_requests_in_cells()

@@ -5,10 +5,11 @@
 import types
 from typing import Any
 
+from castellan import options as castellan_options
 from keystoneauth1 import identity
 from murano.common import auth_utils, engine
 from murano.dsl import helpers
-from murano.engine.system import system_objects, yaql_functions
+from murano.engine.system import heat_stack, system_objects, yaql_functions
 from yaql.language import specs, yaqltypes
 
 from loader.engine import credentials, stored_secrets, task_system_classes
@@ -70,6 +71,23 @@ def use_own_trusts() -> None:
     auth_utils.get_client_session = session_of_environment
 
 
+def name_refused_tokens() -> None:
+    """Say in the message if a stack cannot be created because the user's token has expired.
+
+    Murano 16 creates a stack with the token of the user who has started the task. If Keystone
+    refuses this token, the task fails with Keystone's message, such as ``Failed to validate token
+    (HTTP 404)``. Here, the message says which token is refused, and what to do.
+    """
+
+    def client_of_user(stack: Any) -> Any:
+        # Murano's own tests replace the module's auth_utils.
+        session = heat_stack.auth_utils.get_token_client_session(conf="heat")
+        session.auth = credentials.StackCreatorToken(session.auth)
+        return stack._create_client(session, stack._region_name)
+
+    heat_stack.HeatStack._get_token_client = client_of_user
+
+
 def read_secrets_of_user() -> None:
     """Let ``decryptData`` read only secrets that the task's user may read.
 
@@ -78,6 +96,8 @@ def read_secrets_of_user() -> None:
     see ``stored_secrets``. It fails unless the operator has enabled it with
     ``[engine] decrypt_data``.
     """
+    # castellan registers its options only here. A cell gets those that are registered.
+    castellan_options.set_defaults(CONF)
     read = yaql_functions.decrypt_data
 
     def decrypt_data(value: str) -> Any:

@@ -110,6 +110,7 @@ class TestStack:
                 "engine_workers": "2",
                 "enable_packages_cache": "True",
                 "packages_cache": "/elsewhere",
+                "share_agent_password": "True",
             },
             "glare": {"endpoint_type": "publicURL"},
             "paste_deploy": {"config_file": str(host.top / "etc/murano/glare-murano-paste.ini")},

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Serve requests of murano-api, and run tasks, in cells."""
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import eventlet
+from murano.common import engine, rpc
+from murano.engine import execution_session
+from murano.engine.system import status_reporter
+
+from glare_murano.package.sandbox import Busy
+from loader.engine.adapter import EnginePackageLoader
+from loader.engine.cells import request_cells, task_cells
+
+LOG = logging.getLogger(__name__)
+
+# The key of a task that was reported as waiting.
+_WAITS = "waits"
+# The seconds before a task goes back to the queue.
+_PAUSE = 1
+
+
+def serve_requests_in_cells() -> None:
+    """Serve static actions and requests for schemas in cells, if ``[engine] request_cells`` is set.
+
+    In Murano 16, the code of a package runs in the process of the engine, which has the passwords
+    of the engine and the tokens of all running tasks. Here, it runs in a child process that has the
+    token of its own user only; see ``loader.engine.cells``. Contracts are code as well, so requests
+    for schemas need this, too.
+    """
+    generate_schema = engine.SchemaEndpoint.generate_schema
+    call_static_action = engine.StaticActionEndpoint.call_static_action
+
+    def generate(context: Mapping[str, Any], *args: Any, **arguments: Any) -> Any:
+        if not request_cells.are_enabled():
+            return generate_schema(context, *args, **arguments)
+        if args:
+            raise TypeError("murano-api passes the arguments by name")
+        # No schema needs the token: only the engine's process sends requests.
+        known = {"token": None, "project_id": context["project_id"]}
+        request = {"endpoint": request_cells.SCHEMA, "context": known, "arguments": arguments}
+        return request_cells.run(_session(context), request)
+
+    def call(context: Any, task: Mapping[str, Any]) -> Any:
+        if not request_cells.are_enabled():
+            return call_static_action(context, task)
+        arguments = {"task": task}
+        request = {"endpoint": request_cells.STATIC_ACTION, "context": {}, "arguments": arguments}
+        return request_cells.run(_session(task), request)
+
+    engine.SchemaEndpoint.generate_schema = staticmethod(generate)
+    engine.StaticActionEndpoint.call_static_action = staticmethod(call)
+
+
+def run_tasks_in_cells() -> None:
+    """Run the code of deployments, deletions and actions in cells, by ``[engine] task_cells``.
+
+    In Murano 16, this code runs in the process of the engine, as that of static actions does.
+    """
+    execute = engine.TaskExecutor._execute
+
+    def execute_in_cell(executor: Any, packages: Any) -> Any:
+        if task_cells.are_enabled() and isinstance(packages, EnginePackageLoader):
+            return task_cells.run(executor, packages)
+        return execute(executor, packages)
+
+    engine.TaskExecutor._execute = execute_in_cell
+
+
+def limit_tasks() -> None:
+    """Limit how many tasks a worker runs at once, and how many of each project.
+
+    Murano 16 runs as many tasks as oslo.messaging receives at once, all of one project if it sends
+    them first. Here, a task that gets no turn goes back to the queue, where another worker can take
+    it, and the owner of the environment gets a report.
+    """
+    handle_task = engine.TaskProcessingEndpoint.handle_task
+
+    def handle_in_turn(context: Any, task: Any) -> None:
+        if not task_cells.are_enabled():
+            handle_task(context, task)
+            return
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(task_cells.turn(task))
+            except Busy:
+                _return(task)
+            else:
+                handle_task(context, task)
+
+    engine.TaskProcessingEndpoint.handle_task = staticmethod(handle_in_turn)
+
+
+def _return(task: Mapping[str, Any]) -> None:
+    """Send a task back to the queue, and report once that it waits."""
+    if not task.get(_WAITS):
+        text = "The task waits in the queue, since too many tasks run"
+        try:
+            status_reporter.StatusReporter(task["id"]).report(None, text)
+        except Exception:
+            LOG.warning("A report that a task waits was not sent", exc_info=True)
+    # The pause keeps tasks from going round without end in a moment.
+    eventlet.sleep(_PAUSE)
+    rpc.engine().handle_task({**task, _WAITS: True})
+
+
+def _session(known: Mapping[str, Any]) -> execution_session.ExecutionSession:
+    session = execution_session.ExecutionSession()
+    session.token = known["token"]
+    session.project_id = known["project_id"]
+    session.user_id = known.get("user_id")
+    return session

@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tasks in cells: deployments, deletions and actions of objects.
+
+The code of the packages runs Python; see ``break_out``.
+"""
+
+import base64
+import os
+import pathlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import oslo_messaging
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from murano.common import engine as murano_engine
+from murano.common import rpc
+
+from examples import demo
+from glare_murano.package.sandbox import Busy
+from loader.engine import tasks
+from loader.engine.cells import (
+    agent_access,
+    cell_calls,
+    package_answers,
+    task_answers,
+    task_cells,
+)
+from loader.engine.patches import cell_endpoints
+from tests import packages
+from tests.integration import tasks as murano_tasks
+from tests.integration.break_out import Package, installed
+from tests.processes import wait_until
+
+__all__ = ["installed"]
+
+PASSWORD = "planted-password"
+# How code in a cell sends a query.
+SEND = (
+    "from loader.engine.cells.cell_packages import CellPackages\n"
+    "send = next(o for o in gc.get_objects() if isinstance(o, CellPackages))._send\n"
+)
+
+
+@pytest.fixture
+def package(conf: Any, installed: Package) -> Package:
+    conf.set_override("load_packages_from", [str(installed.folder)], "engine")
+    conf.set_override("task_cells", True, "engine")
+    return installed
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """The notifications that the engine's process sends to murano-api."""
+    found: list[tuple[str, Any]] = []
+
+    class Notifier:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def info(self, _: Any, event: str, payload: Any) -> None:
+            found.append((event, payload))
+
+    # No message broker is there.
+    monkeypatch.setattr(rpc, "NOTIFICATION_TRANSPORT", object())
+    monkeypatch.setattr(rpc, "initialized", lambda: True)
+    monkeypatch.setattr(oslo_messaging, "Notifier", Notifier)
+    return found
+
+
+def result_of(answer: Any) -> Any:
+    """Return the result of an action that has succeeded."""
+    assert not answer["action"]["isException"], answer["action"]["result"]
+    return answer["action"]["result"]
+
+
+def error_of(answer: Any) -> str:
+    """Return the message of an action that has failed."""
+    assert answer["action"]["isException"]
+    return str(answer["action"]["result"]["message"])
+
+
+def test_an_action_runs_in_a_cell_and_changes_the_model(package: Package) -> None:
+    answer = package.act("result = os.getpid()")
+    assert result_of(answer) != os.getpid()
+    assert answer["model"]["Objects"]["size"] == 5
+    assert answer["model"]["project_id"] == demo.PROJECT
+    assert answer["model"]["SystemData"]["Packages"]
+
+
+def test_tasks_run_in_the_engine_if_an_option_says_so(package: Package, conf: Any) -> None:
+    conf.set_override("task_cells", False, "engine")
+    assert result_of(package.act("result = os.getpid()")) == os.getpid()
+
+
+def test_code_of_a_task_finds_no_secret(
+    package: Package, conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OS_PASSWORD", PASSWORD)
+    conf.set_override("transport_url", f"rabbit://murano:{PASSWORD}@127.0.0.1:5672/services")
+    code = (
+        "from murano.common import config\n"
+        "options = [str(v) for g in config.CONF._groups for v in dict(config.CONF[g]).values()]\n"
+        "result = json.dumps([dict(os.environ), options, config.CONF.transport_url])"
+    )
+    assert PASSWORD not in result_of(package.act(code))
+    read = f"open('/proc/{os.getpid()}/mem', 'rb')"
+    assert result_of(package.act(read)) == "PermissionError"
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_cell_gets_the_password_of_agents_unless_services_have_it(
+    package: Package, conf: Any, is_shared: bool
+) -> None:
+    user = "murano" if is_shared else "other"
+    conf.set_override("transport_url", f"rabbit://{user}:{PASSWORD}@127.0.0.1:5672/services")
+    for name, value in {"host": "127.0.0.1", "login": "murano", "password": PASSWORD}.items():
+        conf.set_override(name, value, "rabbitmq")
+    conf.set_override("ca_certs", "/etc/ssl/agents.pem", "rabbitmq")
+    names = ("host", "login", "password", "ca_certs")
+    code = (
+        "from murano.common import config\n"
+        f"result = [config.CONF.rabbitmq[name] for name in {names!r}]"
+    )
+    found = ["127.0.0.1", "murano", PASSWORD, "/etc/ssl/agents.pem"]
+    without = ["127.0.0.1", "", "", "/etc/ssl/agents.pem"]
+    assert result_of(package.act(code)) == (without if is_shared else found)
+    conf.set_override("share_agent_password", True, "engine")
+    assert result_of(package.act(code)) == found
+
+
+def test_a_cell_knows_what_deployments_read(
+    package: Package, conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        (None, "file_server"): "http://files.example.org",
+        ("networking", "external_network"): "public",
+        ("networking", "default_dns"): ["192.0.2.1"],
+        # Cells know this group only for the sake of a plug-in.
+        ("engine", "plugin_option_groups"): ["stats"],
+        ("stats", "period"): 7,
+    }
+    for (group, option), value in given.items():
+        conf.set_override(option, value, group)
+    monkeypatch.setenv("no_proxy", "localhost")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{PASSWORD}@127.0.0.1:1")
+    code = (
+        "from murano.common import config\n"
+        f"names = {[*given]!r}\n"
+        "options = [config.CONF[group or option] for group, option in names]\n"
+        "options = [o[n] if g else o for (g, n), o in zip(names, options)]\n"
+        "result = [*options, config.CONF.engine.signing_key, os.environ['no_proxy'],\n"
+        "    'HTTPS_PROXY' in os.environ]"
+    )
+    expected = [*given.values(), "", "localhost", False]
+    try:
+        assert result_of(package.act(code)) == expected
+    finally:
+        for group, option in given:
+            conf.clear_override(option, group)
+
+
+def test_a_cell_can_connect_to_the_proxy(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        address = proxy.getsockname()
+        code = f"socket.create_connection({address!r})\nresult = 'connected'"
+        assert result_of(package.act(code)) == "PermissionError"
+        # This process needs no proxy.
+        monkeypatch.setenv("no_proxy", "*")
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{address[1]}")
+        assert result_of(package.act(code)) == "connected"
+
+
+def test_a_cell_can_have_a_connection_for_each_of_many_machines(package: Package) -> None:
+    code = "files = [open('/dev/zero') for _ in range(1000)]\nresult = len(files)"
+    assert result_of(package.act(code)) == 1000
+
+
+def test_a_cell_reads_an_archive_that_the_operator_allows(
+    package: Package, conf: Any, tmp_path: pathlib.Path
+) -> None:
+    content = packages.content("org.test.large", code="Name: org.test.large.Thing\n")
+    content["Resources/zeros"] = bytes(3 * 1024**2)
+    (tmp_path / "large.zip").write_bytes(packages.zipped(content))
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+    conf.set_override("max_archive_ratio", 10_000, "package_loader")
+    try:
+        answer = murano_tasks.run({"type": "org.test.large.Thing"})
+    finally:
+        conf.clear_override("max_archive_ratio", "package_loader")
+    assert not answer["action"]["isException"], answer
+
+
+def test_a_task_reports_for_its_own_environment_only(
+    package: Package, sent: list[tuple[str, Any]]
+) -> None:
+    report = {"id": "x", "text": "hello", "details": None, "level": "info"}
+    forged = {**report, "environment_id": "victim", "timestamp": "1970-01-01", "more": 1}
+    track = {"instance": "i", "instance_type": 100, "type_name": "t", "type_title": None}
+    queries = [
+        ("murano.report_notification", forged),
+        ("murano.track_instance", {**track, "unit_count": 1, "environment": "victim"}),
+        ("murano.untrack_instance", {"instance": "i", "instance_type": 100, "environment": "v"}),
+    ]
+    code = (
+        f"{SEND}for event, payload in {queries!r}:\n"
+        "    send({'query': 'notification', 'event': event, 'payload': payload})"
+    )
+    result_of(package.act(code))
+    (_, first), *others = sent
+    timestamp = first.pop("timestamp")
+    assert timestamp > "2026"
+    assert first == {**report, "environment_id": "test"}
+    assert others == [
+        ("murano.track_instance", {**track, "unit_count": 1, "environment": "test"}),
+        (
+            "murano.untrack_instance",
+            {"instance": "i", "instance_type": 100, "environment": "test"},
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"query": "notification", "event": "murano.environment.delete.end", "payload": {}},
+        {"query": "notification", "event": "murano.report_notification", "payload": {"id": 1}},
+        {
+            "query": "notification",
+            "event": "murano.report_notification",
+            "payload": {"id": "x", "text": "x", "details": None, "level": "critical"},
+        },
+        {
+            "query": "notification",
+            "event": "murano.untrack_instance",
+            "payload": {"instance": "x", "instance_type": 2**31},
+        },
+        {
+            "query": "notification",
+            "event": "murano.untrack_instance",
+            "payload": {"instance": "x", "instance_type": True},
+        },
+        {"query": "signature"},
+        {"query": "request"},
+        {"query": "password"},
+    ],
+)
+def test_a_cell_that_sends_another_query_is_ended(
+    package: Package, sent: list[tuple[str, Any]], query: Any
+) -> None:
+    answer = package.act(f"{SEND}send({query!r})")
+    assert "the cell of the task was ended" in error_of(answer)
+    assert "the environment keeps the model that the task began with" in error_of(answer)
+    assert "size" not in answer["model"]["Objects"]
+    assert [payload["environment_id"] for _, payload in sent] == ["test"]
+
+
+def test_a_cell_sends_only_so_many_notifications(
+    package: Package, conf: Any, sent: list[tuple[str, Any]]
+) -> None:
+    code = (
+        f"{SEND}for _ in range({conf.engine.max_messages + 1001}):\n"
+        "    send({'query': 'notification', 'event': 'murano.untrack_instance',"
+        " 'payload': {'instance': 'i', 'instance_type': 1}})"
+    )
+    assert "too many notifications" in error_of(package.act(code))
+
+
+def test_a_cell_sends_only_so_many_lines_of_the_log(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_calls, "_MAX_LINES", 0.001)
+    line = {"query": "log", "logger": "x", "level": 20, "text": "x"}
+    code = f"{SEND}for _ in range(20): send({line!r})"
+    assert "too many lines of the log" in error_of(package.act(code))
+
+
+def test_a_cell_gets_only_so_many_bytes_of_packages(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_answers, "_MAX_COPIED", 100)
+    assert "take more than 100 bytes in its cell" in error_of(package.act("result = 1"))
+
+
+def test_a_cell_gets_only_so_many_tokens(package: Package) -> None:
+    code = f"{SEND}for _ in range(201): send({{'query': 'token'}})"
+    assert "too many tokens" in error_of(package.act(code))
+
+
+@pytest.fixture
+def signing_key(conf: Any, tmp_path: pathlib.Path) -> Iterator[rsa.RSAPublicKey]:
+    """The public key for a key with which the engine signs."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    file = tmp_path / "key.pem"
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    file.write_bytes(key.private_bytes(encoding, form, serialization.NoEncryption()))
+    conf.set_override("signing_key", str(file), "engine")
+    yield key.public_key()
+    conf.clear_override("signing_key", "engine")
+
+
+def signed(queue: str, *messages: str) -> str:
+    """Return Python that lets each message be signed for a queue, in parts of one character."""
+    return (
+        f"{SEND}result = []\n"
+        f"for message in {messages!r}:\n"
+        "    for n, part in enumerate(message):\n"
+        f"        query = {{'query': 'signed part', 'queue': {queue!r}, 'part': part}}\n"
+        "        answer = send({**query, 'is_first': n == 0})\n"
+        "    result.append(answer if 'error' in answer else send({'query': 'signature'}))"
+    )
+
+
+def test_a_cell_lets_the_engine_sign_for_agents_of_its_environment(
+    package: Package, signing_key: rsa.RSAPublicKey
+) -> None:
+    queue = "etest-hhost"
+    found = result_of(package.act(signed(queue, "hello", "world")))
+    for answer, message in zip(found, ("hello", "world"), strict=True):
+        signature = base64.b64decode(answer["value"])
+        signing_key.verify(
+            signature, f"{queue}{message}".encode(), padding.PKCS1v15(), hashes.SHA256()
+        )
+    (refused,) = result_of(package.act(signed("eother-hhost", "hello")))
+    assert "the agent's queue eother-hhost does not belong to environment test" in refused["error"]
+
+
+@pytest.mark.usefixtures("signing_key")
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [(["x" * 40], "too many messages to be signed"), (["\ud800"], "is not valid text")],
+)
+def test_a_cell_lets_the_engine_sign_only_short_text(
+    package: Package, messages: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_answers, "_MAX_SIGNED", 50)
+    assert reason in error_of(package.act(signed("etest-hhost", *messages)))
+
+
+def test_nothing_is_signed_without_a_key(package: Package) -> None:
+    (refused,) = result_of(package.act(signed("etest-hhost", "hello")))
+    assert "[engine] signing_key is not set" in refused["error"]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_class_config_has_no_password_of_the_services(conf: Any, is_shared: bool) -> None:
+    user = "murano" if is_shared else "other"
+    conf.set_override("transport_url", f"rabbit://{user}:{PASSWORD}@127.0.0.1:5672/services")
+    for name, value in {"host": "127.0.0.1", "login": "murano", "password": PASSWORD}.items():
+        conf.set_override(name, value, "rabbitmq")
+    broker = {"host": "127.0.0.1", "login": "murano", "password": PASSWORD}
+    values = {"regionConfigs": {"": {"agentRabbitMq": broker, "more": 1}, "x": {}}, "size": 5}
+    given = {**broker, "login": "", "password": ""} if is_shared else broker
+    expected = {"regionConfigs": {"": {"agentRabbitMq": given, "more": 1}, "x": {}}, "size": 5}
+    assert agent_access.without_withheld(values, conf) == expected
+    conf.set_override("share_agent_password", True, "engine")
+    assert agent_access.without_withheld(values, conf) == values
+
+
+def test_a_token_needs_a_trust(package: Package) -> None:
+    found = result_of(package.act(f"{SEND}result = send({{'query': 'token'}})"))
+    assert found == {"error": "the task has no trust", "is_missing": False}
+
+
+FORGED = {
+    "Objects": {"?": {"id": "object", "type": "x.Thing"}, "size": 7},
+    "project_id": "victim",
+    "user_id": "root",
+    "SystemData": {"TrustId": "stolen", "Packages": {"x": ["1.0.0"]}},
+}
+
+
+def forged(result: Any) -> str:
+    """Return Python that ends a cell with a forged result."""
+    return f"os.write(3, json.dumps({{'result': {result!r}}}).encode())\nos._exit(0)"
+
+
+def test_a_forged_model_has_objects_only(package: Package) -> None:
+    action = {"action": {"isException": False, "result": 1, "more": 2}, "model": "x"}
+    answer = package.act(forged({"result": action, "model": FORGED}))
+    assert answer["action"] == {"isException": False, "result": 1}
+    assert answer["model"]["Objects"]["size"] == 7
+    assert answer["model"]["project_id"] == demo.PROJECT
+    assert answer["model"]["user_id"] == demo.USER["user_id"]
+    assert answer["model"]["SystemData"].get("TrustId") is None
+    assert "x" not in answer["model"]["SystemData"]["Packages"]
+
+
+DEEP: list[Any] = []
+for _ in range(101):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        {"result": {}, "model": None},
+        {"result": {"action": {"isException": 1, "result": 1}}, "model": None},
+        {"result": {"action": {"isException": False, "result": 1}}, "model": []},
+        {"result": {"action": {"isException": True, "result": "x"}}, "model": None},
+        {
+            "result": {"action": {"isException": False, "result": 1}},
+            "model": {"Objects": {"?": {"id": "victim", "type": "x.Thing"}}},
+        },
+        {"result": {"action": {"isException": False, "result": 1}}, "model": {"Objects": [1]}},
+        {"result": {"action": {"isException": False, "result": 1}}, "model": {"Objects": []}},
+        {"result": {"action": {"isException": False, "result": DEEP}}, "model": None},
+        {
+            "result": {"action": {"isException": False, "result": 1}},
+            "model": {"Objects": None, "Attributes": DEEP},
+        },
+    ],
+)
+def test_a_forged_result_fails_the_task(package: Package, result: Any) -> None:
+    answer = package.act(forged(result))
+    assert re.search("cell has (not )?returned|deeper than 100 levels", error_of(answer))
+    assert "size" not in answer["model"]["Objects"]
+
+
+def test_a_cell_that_is_killed_fails_its_task_with_the_former_model(package: Package) -> None:
+    answer = package.act("os.kill(os.getpid(), 9)")
+    assert "its exit status was -9" in error_of(answer)
+    assert "resources that the task has created may be left" in error_of(answer)
+    assert answer["model"]["Objects"]["?"]["id"] == "object"
+
+
+def test_a_task_that_takes_too_long_keeps_its_objects(package: Package, conf: Any) -> None:
+    conf.set_override("task_seconds", 1, "engine")
+    answer = package.act("time.sleep(60)")
+    assert "took more than 1 seconds ([engine] task_seconds)" in error_of(answer)
+    assert answer["model"]["Objects"]["size"] == 5
+
+
+def test_a_task_that_swallows_interruptions_is_killed(
+    package: Package, conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf.set_override("task_seconds", 1, "engine")
+    monkeypatch.setattr(task_cells, "_SECONDS_TO_END", 1)
+    code = "while True:\n    try: time.sleep(60)\n    except BaseException: pass"
+    answer = package.act(code)
+    assert "the cell of the task took more than" in error_of(answer)
+    assert "size" not in answer["model"]["Objects"]
+
+
+def test_a_stop_of_the_engine_interrupts_a_task_in_its_cell(
+    package: Package, sent: list[tuple[str, Any]]
+) -> None:
+    def stop() -> None:
+        wait_until(lambda: sent, "the task")
+        tasks.running.interrupt(tasks.EngineStopped())
+
+    begun = (
+        "send({'query': 'notification', 'event': 'murano.untrack_instance',"
+        " 'payload': {'instance': 'i', 'instance_type': 1}})\n"
+    )
+    thread = threading.Thread(target=stop)
+    thread.start()
+    answer = package.act(f"{SEND}{begun}time.sleep(60)")
+    thread.join()
+    assert error_of(answer).startswith("the engine was stopped before this task ended")
+    assert answer["model"]["Objects"]["size"] == 5
+
+
+def test_a_task_without_a_turn_goes_back_to_the_queue(
+    conf: Any, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returned = []
+
+    class Queue:
+        def handle_task(self, task: Any) -> None:
+            returned.append(task)
+
+    monkeypatch.setattr(rpc, "engine", Queue)
+    monkeypatch.setattr(task_cells, "_SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(cell_endpoints, "_PAUSE", 0.1)
+    conf.set_override("task_cells", True, "engine")
+    task = {"id": "test", "action": None, "model": {}, **demo.USER}
+    for option, owner in (("max_project_task_cells", demo.PROJECT), ("max_task_cells", "other")):
+        conf.set_override(option, 1, "engine")
+        with task_cells.turn({"project_id": owner}), pytest.raises(Busy):
+            task_cells.turn(task).__enter__()
+        with task_cells.turn({"project_id": owner}):
+            murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+        conf.clear_override(option, "engine")
+    assert returned == [{**task, "waits": True}] * 2
+    # A task that has waited reports nothing more.
+    conf.set_override("max_task_cells", 1, "engine")
+    with task_cells.turn({"project_id": "other"}):
+        murano_engine.TaskProcessingEndpoint.handle_task({}, returned[0])
+    reports = [payload["text"] for _, payload in sent]
+    assert reports == ["The task waits in the queue, since too many tasks run"] * 2
