@@ -18,6 +18,8 @@ FORMER := .cache/glance-2025.2
 FORMER_READY := $(FORMER)/.ready
 DASHBOARD := .cache/dashboard
 DASHBOARD_READY := $(DASHBOARD)/.ready
+HEAT := .cache/heat
+HEAT_READY := $(HEAT)/.ready
 MUTANTS := .cache/mutants-environment
 MUTANTS_READY := $(MUTANTS)/.ready
 RELEASE := .cache/release
@@ -41,18 +43,21 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services test-docs browser screenshots attacks races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard heat devstack demo demo-glance test test-cells services former-glance test-docs browser screenshots attacks break-outs races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
+	@echo "make test-cells  run the tests of the engine again, with all code of packages in cells"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
+	@echo "make former-glance  test the former release of Glance"
 	@echo "make test-docs  follow the first steps, the tutorials and the guides, and compare what they show"
 	@echo "make browser   open the pages of a catalogue in Chromium, and check them"
 	@echo "make screenshots  make the screenshots of the documentation again, with Chromium"
 	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
+	@echo "make break-outs  run programs that have broken out of YAQL, which make services runs, too"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
 	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
 	@echo "make devstack  fetch DevStack, and run the plug-in with DevStack's own functions"
@@ -75,6 +80,7 @@ core-library: $(CORE_READY)
 swift: $(SWIFT_READY)
 glance: $(GLANCE_READY)
 dashboard: $(DASHBOARD_READY)
+heat: $(HEAT_READY)
 
 $(READY): VERSION constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
@@ -119,6 +125,11 @@ $(DASHBOARD_READY): tests/integration/dashboard.txt
 	@.ci/environment $(PYTHON) $(DASHBOARD) -r $<
 	@cd $(DASHBOARD)/lib/python*/site-packages && \
 	    cp muranodashboard/local/enabled/_[0-9]*.py openstack_dashboard/local/enabled
+	@touch $@
+
+$(HEAT_READY): tests/integration/heat.txt
+	@echo "Building $(HEAT), once; it takes a minute."
+	@.ci/environment $(PYTHON) $(HEAT) -r $<
 	@touch $@
 
 $(MUTANTS_READY): tests/mutants/requirements.txt
@@ -169,15 +180,24 @@ demo-glance: $(READY) $(CORE_READY) $(GLANCE_READY)
 # process: the tests of the engine run in a process of their own.
 test: $(READY) $(CORE_READY) $(GLANCE_READY)
 	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services and not devstack'
-	$(PYTEST) tests/integration -m 'not services'
+	$(PYTEST) tests/integration -m 'not services and not ordinary_user'
 
-services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) $(DASHBOARD_READY)
+# The tests of the engine again, with all code of packages in cells. The engines of "make services"
+# always use cells.
+test-cells: export CELLS = 1
+test-cells: $(READY) $(CORE_READY)
+	$(PYTEST) tests/integration -m 'not services and not ordinary_user'
+
+services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(HEAT_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(PYTEST) tests/functional -m services
+	$(PYTEST) tests/integration -m 'services and not attacks'
+	$(MAKE) attacks break-outs
+
+# What the newest release of Glance is tested with by "make services", with the former one.
+former-glance: $(READY) $(CORE_READY) $(FORMER_READY)
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
 	    import.py protections.py publications.py queries.py start.py workers.py)
-	$(PYTEST) tests/integration -m 'services and not attacks'
-	$(MAKE) attacks
 
 # The guides for operators are one long test, so the other tests go to whichever process is free.
 test-docs: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
@@ -194,6 +214,10 @@ screenshots: $(READY) $(CORE_READY)
 attacks: $(READY) $(CORE_READY)
 	$(BIN)/python -m pytest tests/integration -m attacks
 
+# root passes some walls between processes.
+break-outs: $(READY) $(CORE_READY)
+	$(BIN)/python -m tests.ordinary_user tests/integration/test_break_outs.py
+
 # RACE_ROUNDS is the number of rounds of each race.
 races: export RACE_ROUNDS ?= 200
 races: $(READY) $(GLANCE_READY)
@@ -201,7 +225,8 @@ races: $(READY) $(GLANCE_READY)
 	    tests/functional/glance/test_image_races.py -m services
 
 # A run that was stopped goes on. AREAS are names in tests/mutants/areas.toml, by default all.
-mutants: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(MUTANTS_READY)
+mutants: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(HEAT_READY) \
+    $(MUTANTS_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(MUTANTS)/bin/python -m tests.mutants $(AREAS)
 

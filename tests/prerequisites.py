@@ -27,6 +27,7 @@ SWIFT = CACHE / "swift" / "bin"
 # Another release of Glance is tried by another environment.
 GLANCE = pathlib.Path(os.environ.get("GLANCE_BIN") or CACHE / "glance" / "bin")
 DASHBOARD = CACHE / "dashboard" / "bin"
+HEAT = CACHE / "heat" / "bin"
 DEVSTACK = CACHE / "devstack"
 AXE = CACHE / "axe-core" / "package" / "axe.min.js"
 
@@ -69,6 +70,13 @@ def dashboard() -> pathlib.Path:
     if not (DASHBOARD / "python").is_file():
         _fail(f"murano-dashboard is not in {DASHBOARD}: run 'make dashboard'")
     return DASHBOARD
+
+
+def heat() -> pathlib.Path:
+    """Return the directory of Heat's programs."""
+    if not (HEAT / "heat-manage").is_file():
+        _fail(f"Heat is not in {HEAT}: run 'make heat'")
+    return HEAT
 
 
 def devstack() -> pathlib.Path:
@@ -159,7 +167,8 @@ def _reason(check: Callable[[], object]) -> str:
 def main() -> str:
     """Return one line for each missing service, program and file."""
     checks = [functools.partial(program, *names) for names in PROGRAMS.items()]
-    return missing(*checks, mariadb, postgresql, rabbitmq, swift, glance, dashboard, core_library)
+    services = (mariadb, postgresql, rabbitmq, swift, glance, dashboard, heat)
+    return missing(*checks, *services, core_library)
 
 
 def missing(*checks: Callable[[], object]) -> str:
