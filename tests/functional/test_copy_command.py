@@ -63,6 +63,11 @@ def test_a_closure_is_copied_with_its_digests_and_fields(
     set_option("check_requirements", "warn")
     accepted = openstack.ok("package", "copy", name, "--to-cloud", "other", "--dry-run")
     assert f"{name} 1.0.0 requires {library} in the range 1" in accepted.err
+    alone = f"{name}.alone"
+    glare.publish(alone, "1.0.0", packages.package(alone, Require={library: "1"}))
+    copied = openstack.ok("package", "copy", alone, "--to-cloud", "other")
+    assert f"{alone} 1.0.0 requires {library} in the range 1" in copied.err
+    assert other.names(name=alone) == [(alone, "1.0.0")]
     set_option("check_requirements", "enforce")
     chosen = [(name, "1.0.0"), (library, "1.1.0")]
     # Public in this Glare, which is the target as well.

@@ -105,6 +105,15 @@ def test_a_base_class_is_in_a_required_package(
     assert _activate(glare, wrong).status_code == 200
 
 
+def test_a_class_that_extends_itself_is_refused(glare: Client, name: str) -> None:
+    code = f"Name: {name}.Thing\nExtends: {name}.Thing\n"
+    draft = glare.create(name).json()["id"]
+
+    refused = glare.upload(draft, packages.zipped(packages.content(name, code=code)))
+
+    assert (refused.status_code, "[class-cycle]" in message(refused)) == (400, True)
+
+
 def test_base_classes_of_packages_in_one_publication_are_found(glare: Client, name: str) -> None:
     library, app = f"{name}.library", f"{name}.app"
     ids = [_draft(glare, library), _extending(glare, app, f"{library}.Thing", **{library: "1"})]

@@ -29,7 +29,7 @@ MOST = 3
 # The longest time for all tests of a mutant, and for one of them, in seconds. A mutant that takes
 # longer is noticed.
 _SECONDS = 1800
-_TEST_SECONDS = 120
+_TEST_SECONDS = 240
 
 
 class MutantsError(Exception):

@@ -70,6 +70,8 @@ class Reader:
     def _start(self, command: page.Command) -> None:
         """Start a command that goes on, and wait until it has written what the page shows."""
         output = self._directory / "background.out"
+        # Otherwise an earlier output could be read, before the shell empties the file.
+        output.unlink(missing_ok=True)
         self._terminal.run(f"{self._named(command.text)} > {output} 2>&1 &")
 
         def is_written() -> bool:

@@ -168,7 +168,8 @@ def test_a_legal_query_is_answered(service_of_packages: Service, query: CostlyQu
     answer, seconds = service_of_packages.send(query)
 
     assert answer.status_code == 200, message(answer)
-    assert seconds < DEFAULT_LIMIT
+    # A slow machine takes more than twice as long as a quick one.
+    assert seconds < DEFAULT_LIMIT + GRACE
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,17 @@ def test_a_version_in_a_form_that_engines_refuse_is_refused(images: ImageClient)
     assert refused[form.REFUSAL].endswith("[form-range]")
 
 
+def test_a_class_that_extends_itself_is_refused(images: ImageClient) -> None:
+    code = f"Name: {NAME}.Thing\nExtends: {NAME}.Thing\n"
+
+    refused = images.publish_draft(
+        NAME, "1.0.0", packages.zipped(packages.content(NAME, code=code))
+    )
+
+    assert refused["status"] == "queued"
+    assert refused[form.REFUSAL].endswith("[class-cycle]")
+
+
 @pytest.mark.parametrize(
     ("keys", "place"),
     [
