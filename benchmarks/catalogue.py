@@ -157,6 +157,17 @@ def load(database: pathlib.Path, artifacts: Iterable[Artifact]) -> None:
     engine.dispose()
 
 
+def remove(database: pathlib.Path, project: str) -> None:
+    """Delete the artifacts of a project from the SQLite database of an idle Glare."""
+    owned = sqlalchemy.select(models.Artifact.id).where(models.Artifact.owner == project)
+    engine = sqlalchemy.create_engine(f"sqlite:///{database}")
+    with engine.begin() as connection:
+        for model in (models.ArtifactTag, models.ArtifactProperty, models.ArtifactBlob):
+            connection.execute(sqlalchemy.delete(model).where(model.artifact_id.in_(owned)))
+        connection.execute(sqlalchemy.delete(models.Artifact).where(models.Artifact.owner == project))
+    engine.dispose()
+
+
 def insert(connection: sqlalchemy.engine.Connection, artifacts: Iterable[Artifact]) -> None:
     """Write artifacts into Glare's database, in the transaction of a connection."""
     for model, rows in _rows(artifacts).items():

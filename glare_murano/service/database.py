@@ -2,6 +2,7 @@
 
 """Define the queries that the API sends to a service's database, and the records in the results."""
 
+import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
@@ -122,8 +123,11 @@ class Reader(NamedTuple):
             share = ordered[start : start + _MAX_VALUES]
             yield from self.read(step, statement, values=share, **parameters)
 
-    def read(self, step: str, statement: Any, **parameters: Any) -> Iterator[Any]:
-        """Execute a statement, and yield the rows that it finds.
+    def read(self, step: str, statement: Any, **parameters: Any) -> list[Any]:
+        """Execute a statement, and return the rows that it finds.
+
+        All rows are read at once, since the caller may stop at any row. An open cursor of SQLite
+        would then lock the database until Python's garbage collector closes it.
 
         :param step: what the request does, for the message if its time is over.
         :param statement: the statement.
@@ -131,9 +135,12 @@ class Reader(NamedTuple):
         :raises Unplannable: if the time of the request is over.
         """
         self.budget.check(step)
-        for rows in self.connection.execute(statement, parameters).partitions(_MAX_ROWS):
-            self.budget.check(step)
-            yield from rows
+        rows: list[Any] = []
+        with contextlib.closing(self.connection.execute(statement, parameters)) as result:
+            for part in result.partitions(_MAX_ROWS):
+                self.budget.check(step)
+                rows += part
+        return rows
 
 
 class Database(Protocol):
