@@ -164,7 +164,9 @@ def remove(database: pathlib.Path, project: str) -> None:
     with engine.begin() as connection:
         for model in (models.ArtifactTag, models.ArtifactProperty, models.ArtifactBlob):
             connection.execute(sqlalchemy.delete(model).where(model.artifact_id.in_(owned)))
-        connection.execute(sqlalchemy.delete(models.Artifact).where(models.Artifact.owner == project))
+        connection.execute(
+            sqlalchemy.delete(models.Artifact).where(models.Artifact.owner == project)
+        )
     engine.dispose()
 
 
