@@ -357,6 +357,10 @@ def test_a_schema_accepts_what_its_contract_takes(
         ("$.string().check($ != null)", ["a"], [None]),
         ("$.string().check($ != 'a')", ["b", None], ["a"]),
         ("$.check($ != 1)", [2, "1", None], [1, True]),
+        # In YAQL, true equals 1.
+        ("$.int().check($ != true)", [0, 2, None], [1]),
+        ("$.int().check($ = true)", [1], [0, 2]),
+        ("$.bool().check($ in [1, 5])", [True], [False]),
         ("$.check($ != a).string()", ["b", None], ["a"]),
         ("$.check($ != a).notNull()", ["b", 1], ["a", None]),
         ("$.notNull().check($ != a and $ != b)", ["c"], ["a", "b", None]),

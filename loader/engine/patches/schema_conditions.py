@@ -310,19 +310,29 @@ def _translate(
         values = [constant] if operator == "=" else constant
         if not isinstance(values, list) or not values:
             return None
+        if written:
+            values = [equal for value in values for equal in _equal_values(value, written)]
         return {"enum": list({json.dumps(value): value for value in values}.values())}, []
     if operator == "!=":
         if constant is None:
             # If the schema has types, ``_refuse_null`` removes null from them instead.
             return ({} if written else {"not": _NOT_NULL}), []
-        return {"not": {"enum": [constant] if written else _equal_values(constant)}}, []
+        return {"not": {"enum": _equal_values(constant, written)}}, []
     return (_bounds(operator, constant), ["number"]) if is_number else None
 
 
-def _equal_values(constant: Any) -> list[Any]:
-    """Return the values that are equal to a constant in YAQL, where true equals 1, and false 0."""
-    is_both = isinstance(constant, int) and constant in (0, 1)
-    return [int(constant), bool(constant)] if is_both else [constant]
+def _equal_values(constant: Any, written: str | list[str] | None) -> list[Any]:
+    """Return the values that are equal to a constant in YAQL, where true equals 1, and false 0.
+
+    :param written: the types of the value in the schema; None if the schema has no type.
+    :returns: the values that have one of the types; only the constant, if there are none.
+    """
+    if not isinstance(constant, int) or constant not in (0, 1):
+        return [constant]
+    if written is None:
+        return [int(constant), bool(constant)]
+    numbers = [int(constant)] if "integer" in written or "number" in written else []
+    return [*numbers, *([bool(constant)] if "boolean" in written else [])] or [constant]
 
 
 def _bounds(operator: str, constant: float) -> Schema:
