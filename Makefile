@@ -43,13 +43,14 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard heat devstack demo demo-glance test test-cells services former-glance test-docs browser screenshots attacks break-outs races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard heat devstack demo demo-glance test test-programs test-cells services former-glance test-docs browser screenshots attacks break-outs races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make demo-glance  the same with the real Keystone and Glance"
-	@echo "make test      run all tests that need no other service"
+	@echo "make test      run the tests that start no other program, in a few minutes"
+	@echo "make test-programs  run the tests that start Glance, the engine, cells or other programs"
 	@echo "make test-cells  run the tests of the engine again, with all code of packages in cells"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make former-glance  test the former release of Glance"
@@ -176,17 +177,29 @@ demo: $(READY) $(CORE_READY)
 demo-glance: $(READY) $(CORE_READY) $(GLANCE_READY)
 	@exec $(BIN)/python -W ignore -m examples.demo_glance $(CORE)
 
+# Tests start many processes, which would all compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests that need no other service of the host, and no other user.
+ALONE := not services and not devstack and not ordinary_user
+IN_PROCESS := $(ALONE) and not programs
+PROGRAMS := $(ALONE) and programs
+
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
-test: $(READY) $(CORE_READY) $(GLANCE_READY)
-	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services and not devstack'
-	$(PYTEST) tests/integration -m 'not services and not ordinary_user'
+test: $(READY) $(CORE_READY)
+	$(PYTEST) tests/unit tests/hostile tests/functional -m '$(IN_PROCESS)'
+	$(PYTEST) tests/integration -m '$(IN_PROCESS)'
+
+test-programs: $(READY) $(CORE_READY) $(GLANCE_READY)
+	$(PYTEST) tests/unit tests/hostile tests/functional -m '$(PROGRAMS)'
+	$(PYTEST) tests/integration -m '$(PROGRAMS)'
 
 # The tests of the engine again, with all code of packages in cells. The engines of "make services"
 # always use cells.
 test-cells: export CELLS = 1
 test-cells: $(READY) $(CORE_READY)
-	$(PYTEST) tests/integration -m 'not services and not ordinary_user'
+	$(PYTEST) tests/integration -m '$(ALONE)'
 
 services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(HEAT_READY)
 	$(BIN)/python -m tests.prerequisites

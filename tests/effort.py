@@ -2,7 +2,7 @@
 
 """The numbers of examples, kills and interruptions that the tests try.
 
-``make test`` tries a sample, in a few minutes. ``FULL_TESTS=1`` in the environment tries
+``make test`` and ``make test-programs`` try a sample. ``FULL_TESTS=1`` in the environment tries
 more, and a larger number multiplies: ``FULL_TESTS=10 pytest
 tests/unit/package`` tries ten times as many examples.
 """

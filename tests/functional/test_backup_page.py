@@ -7,9 +7,13 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 from tests import packages
 from tests.functional import page_scripts, sites
 from tests.functional.openstack_command import OpenStack
+
+pytestmark = pytest.mark.programs
 
 
 def _run(openstack: OpenStack, folder: pathlib.Path) -> "subprocess.CompletedProcess[str]":

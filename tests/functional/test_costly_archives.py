@@ -27,6 +27,8 @@ from tests.functional.test_hostile import nothing_left, scratch
 from tests.hostile import cases
 from tests.hostile.costly import ACCEPTED, COSTLY, LIMIT, Costly
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["nothing_left", "scratch"]
 
 SetOption = Callable[[str, object], None]

@@ -25,6 +25,8 @@ from tests.functional import exact_lists, sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
+pytestmark = pytest.mark.programs
+
 # In the order of SemVer.
 VERSIONS = (
     "1.0.0-ALPHA",

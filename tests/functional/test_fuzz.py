@@ -24,6 +24,8 @@ from tests.functional.client import (
     Wire,
 )
 
+pytestmark = pytest.mark.programs
+
 NAME = "org.odd"
 
 fuzz = settings(max_examples=effort.REQUESTS)

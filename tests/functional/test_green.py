@@ -16,6 +16,8 @@ from tests.functional import proxy as proxies
 from tests.functional.client import Client
 from tests.functional.conftest import CORE, CORE_VERSION
 
+pytestmark = pytest.mark.programs
+
 THREADS = 12
 
 # Half of the deployments want the one application, half the other; each green thread

@@ -22,6 +22,8 @@ from tests.hostile.cases import CASES, HARMLESS, Case
 from tests.hostile.test_refused import LONGEST_TEXT
 from tests.hostile.views import VIEWS
 
+pytestmark = pytest.mark.programs
+
 GROUP = "artifact_type:murano"
 
 # In the sample, one of each rule: tests/hostile reads them all.

@@ -17,6 +17,8 @@ from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
+pytestmark = pytest.mark.programs
+
 UPLOAD_TIMEOUT = 3
 
 _OPTIONS = f"""

@@ -20,6 +20,8 @@ from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
+pytestmark = pytest.mark.programs
+
 CLIENTS = 50
 
 

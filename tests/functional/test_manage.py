@@ -20,6 +20,8 @@ from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
+pytestmark = pytest.mark.programs
+
 _LOCKS = "INSERT INTO glare_artifact_locks VALUES (:id, :time)"
 _MARK = (
     "INSERT INTO glare_artifact_blobs (id, artifact_id, name, external, status)"

@@ -23,6 +23,8 @@ from tests.functional import migrating, murano_api
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
+pytestmark = pytest.mark.programs
+
 _PATCH = {"Content-Type": "application/murano-packages-json-patch"}
 
 

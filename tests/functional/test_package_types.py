@@ -13,6 +13,8 @@ from tests.functional.client import Client, message, refusal
 from tests.functional.conftest import CORE, CORE_VERSION
 from tests.plugins import Site, site
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["site"]
 
 PLUGIN = """

@@ -13,6 +13,8 @@ import pytest
 from tests import prerequisites
 from tests.processes import ROOT
 
+pytestmark = pytest.mark.programs
+
 PAGES = ROOT / "doc" / "source" / "reference" / "programs"
 # Pages of programs that have the options of OpenStack's libraries too, which they only mention.
 _OTHERS = "The options that are not on this page"

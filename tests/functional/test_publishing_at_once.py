@@ -18,6 +18,8 @@ from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
+pytestmark = pytest.mark.programs
+
 
 class _Publisher:
     """A program that publishes a tree."""

@@ -17,6 +17,8 @@ from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
+pytestmark = pytest.mark.programs
+
 # The longest time by which one request is ahead of the other.
 AHEAD_SECONDS = 0.1
 

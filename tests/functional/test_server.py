@@ -23,6 +23,8 @@ from glare_murano.glare import server
 from tests import packages
 from tests.functional.client import Client
 
+pytestmark = pytest.mark.programs
+
 COMMAND = pathlib.Path(sys.executable).with_name("glare-murano-server")
 
 

@@ -14,6 +14,8 @@ from glare_murano.glare import server
 from tests import processes
 from tests.functional import sites
 
+pytestmark = pytest.mark.programs
+
 _PASTE = "glare-paste.ini"
 _POLICY = "policy.yaml"
 _RULE = '"artifact:upload"'

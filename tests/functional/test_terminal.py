@@ -25,6 +25,8 @@ from tests.functional import proxy
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = pathlib.Path(sys.executable).with_name("openstack")
 # More than the buffers of the connections take, but few seconds of packing.
 BIG = 24 * 1024**2

@@ -24,6 +24,8 @@ from loader.catalogs.base import Catalog
 from tests.hostile import queries
 from tests.hostile.queries import QUERIES, CostlyQuery, Kind
 
+pytestmark = pytest.mark.programs
+
 LIMIT = 1
 # Quiet machines keep to one second.
 GRACE = 3

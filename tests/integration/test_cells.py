@@ -30,6 +30,8 @@ from tests.integration import tasks as requested
 from tests.integration.break_out import NAME, Package, installed
 from tests.processes import wait_until
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["installed"]
 
 PASSWORD = "planted-password"

@@ -11,6 +11,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.programs
+
 COMMAND = [sys.executable, "-W", "ignore", "-m"]
 
 

@@ -14,6 +14,8 @@ import pytest
 from tests import effort
 from tests.integration.test_demo import COMMAND, environment
 
+pytestmark = pytest.mark.programs
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DELAYS = (0, 0.13, 0.37, 0.61)
 INTERRUPTIONS = (

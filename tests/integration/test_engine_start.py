@@ -27,6 +27,8 @@ from loader.engine.cells import cell_calls
 from tests import processes
 from tests.integration import tasks
 
+pytestmark = pytest.mark.programs
+
 _UNIT = processes.ROOT / "loader" / "engine" / "etc" / "murano-glare-engine.service"
 
 _CONFIGURATION = """\

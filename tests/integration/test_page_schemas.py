@@ -22,6 +22,8 @@ from glare_murano.package.sandbox import ChildSettings
 from loader.site import paths, rendering, schemas, sources
 from tests import processes
 
+pytestmark = pytest.mark.programs
+
 EXAMPLES = processes.ROOT / "examples" / "packages"
 SECRET = "gAAAAA-token-of-the-caller"
 

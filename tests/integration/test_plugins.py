@@ -22,6 +22,8 @@ from tests import packages
 from tests.integration import example, publish, tasks
 from tests.plugins import Site, site
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["site"]
 
 # Written against Murano's own classes, as its documentation has it.

@@ -37,6 +37,8 @@ from tests.integration import tasks as murano_tasks
 from tests.integration.break_out import Package, installed
 from tests.processes import wait_until
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["installed"]
 
 PASSWORD = "planted-password"

@@ -21,6 +21,8 @@ from loader.errors import CatalogError
 from tests import packages, processes
 from tests.integration import publish, tasks
 
+pytestmark = pytest.mark.programs
+
 _FIXTURE = """\
 Namespaces: {{test: io.murano.test, app: {0}.app, lib: {0}}}
 Name: {0}.{1}

@@ -23,6 +23,8 @@ from murano.dsl import executor
 from loader.engine import shutdown, tasks, watchdog
 from loader.engine.patches import task_execution
 
+pytestmark = pytest.mark.programs
+
 # Of processor time, and more than a tick of the watchdog.
 BLOCKING = 0.3
 LONG = 60.0

@@ -27,6 +27,7 @@ from tests import packages
 from tests.hostile import cases
 from tests.plugins import Site, site
 
+
 __all__ = ["site"]
 
 OPTIONS = {option.name: option.default for option in archive_settings.OPTIONS}
@@ -43,7 +44,7 @@ def describe(manifest, archive):
     return Description({{manifest.fqn: []}}, {{}})
 """
 
-pytestmark = pytest.mark.usefixtures("temporary")
+pytestmark = [pytest.mark.usefixtures("temporary"), pytest.mark.programs]
 
 
 def _read(

@@ -353,6 +353,7 @@ def changes(length):
     return {name: {**newest[name], **older[name]} for name in newest}
 
 
+@pytest.mark.programs
 class TestCosts:
     """Ten times as many packages cost at most twelve times as many calls of functions.
 

@@ -2,6 +2,7 @@
 
 """The real Glance, in a process of its own, and clients of it."""
 
+import pathlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,6 +18,15 @@ from tests.functional.glance.image_client import ImageClient
 Catalogs = Callable[..., GlanceCatalog]
 # A connection to Glance's database, and the statements that it has executed.
 Statements = tuple[sqlalchemy.engine.Connection, list[str]]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests in this directory, since Glance is a program of its own."""
+    directory = pathlib.Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(directory):
+            item.add_marker(pytest.mark.programs)
 
 
 @pytest.fixture(scope="session")

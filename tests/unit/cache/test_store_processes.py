@@ -32,6 +32,8 @@ from loader.resolution import Choice
 from tests import effort
 from tests.unit.stored import Stored
 
+pytestmark = pytest.mark.programs
+
 ROOT = pathlib.Path(__file__).parents[3]
 FORK = multiprocessing.get_context("fork")
 NOBODY = 65534

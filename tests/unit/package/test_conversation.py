@@ -20,6 +20,8 @@ from glare_murano.package.sandbox import (
 from tests import processes
 from tests.unit.package import sandboxed
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture(autouse=True)
 def emptied(temporary):

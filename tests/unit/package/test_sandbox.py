@@ -29,11 +29,12 @@ from glare_murano.package.sandbox import (
 from tests import processes
 from tests.unit.package import sandboxed
 
+
 MEBIBYTE = 1024**2
 CONTENT = b"the content of the file"
 IMPORTS = "import ctypes, json, os, pathlib, resource, signal, subprocess, sys, time\n"
 
-pytestmark = pytest.mark.usefixtures("temporary")
+pytestmark = [pytest.mark.usefixtures("temporary"), pytest.mark.programs]
 
 
 def act(does, meanwhile=lambda: None, **settings):
