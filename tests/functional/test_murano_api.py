@@ -30,6 +30,8 @@ from tests import packages, processes, web
 from tests.functional import murano_api
 from tests.functional.client import Client
 
+pytestmark = pytest.mark.programs
+
 _PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 _FORM = b"""\
 Version: 2

@@ -23,6 +23,8 @@ from loader.transport.sessions import Scope
 from tests import packages
 from tests.functional import murano_api
 
+pytestmark = pytest.mark.programs
+
 ANY = VersionSpec.of("*")
 
 Upload = Callable[..., str]
