@@ -27,7 +27,6 @@ from tests import packages
 from tests.hostile import cases
 from tests.plugins import Site, site
 
-
 __all__ = ["site"]
 
 OPTIONS = {option.name: option.default for option in archive_settings.OPTIONS}

@@ -29,7 +29,6 @@ from glare_murano.package.sandbox import (
 from tests import processes
 from tests.unit.package import sandboxed
 
-
 MEBIBYTE = 1024**2
 CONTENT = b"the content of the file"
 IMPORTS = "import ctypes, json, os, pathlib, resource, signal, subprocess, sys, time\n"
