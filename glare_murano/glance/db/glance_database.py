@@ -287,8 +287,8 @@ class GlanceDatabase:
             column, self.viewer.is_admin, self.viewer.project_id is not None
         )
 
-    def _list(self, statement: Any) -> Iterator[Row]:
-        """Execute a statement for a list of packages, and yield its rows."""
+    def _list(self, statement: Any) -> list[Row]:
+        """Execute a statement for a list of packages, and return its rows."""
         return self._reader.read(_LISTING, statement, project=self.viewer.project_id or "")
 
     def _values(self, step: str, name: str, ids: Iterable[str]) -> dict[str, str]:

@@ -212,8 +212,8 @@ class GlareDatabase(NamedTuple):
         """
         return self._look_up("looking up archives", artifact_queries.ARCHIVES, ids)
 
-    def _list(self, statement: Any) -> Iterator[Row]:
-        """Execute a statement for a list of packages, and yield its rows."""
+    def _list(self, statement: Any) -> list[Row]:
+        """Execute a statement for a list of packages, and return its rows."""
         reader = Reader(self.connection, self.budget)
         return reader.read(_LISTING, statement, project=self.viewer.project_id)
 
