@@ -41,6 +41,9 @@ _EXIT_SECONDS = 5
 # A task may wait again while it ends, for example in a Finally block.
 _INTERRUPTION_SECONDS = 3
 _POLL_SECONDS = 0.1
+# Enough for the cells. Some hosts allow a billion, and Linux before 5.9 has no call that closes so
+# many numbers at once, which each child does.
+_MAX_FILES = 65_536
 # The functions that wait for events in eventlet's hub: eventlet's own, and that of oslo.service.
 _WAITS = ("do_poll", "do_sleep")
 
@@ -67,8 +70,9 @@ def _allow_many_files() -> None:
 
     systemd starts services with a limit of 1024, which is less than the cells need.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    raised = max(limit, min(most, _MAX_FILES))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, most))
 
 
 def freeze_startup() -> None:

@@ -424,13 +424,20 @@ def test_the_engine_s_own_objects_are_excluded_from_collections(
     assert frozen[0] > 100_000
 
 
-def test_cells_have_half_of_the_files_of_the_engine(conf: Any) -> None:
+def test_cells_have_half_of_the_files_of_the_engine(
+    conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
         assert cell_calls.settings("", [], seconds=1).files == 512
         shutdown._allow_many_files()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
-        assert cell_calls.settings("", [], seconds=1).files == min(4096, before[1] // 2)
+        raised = min(before[1], 65_536)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (raised, before[1])
+        assert cell_calls.settings("", [], seconds=1).files == min(4096, raised // 2)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+        monkeypatch.setattr(shutdown, "_MAX_FILES", 2048)
+        shutdown._allow_many_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
