@@ -16,8 +16,13 @@ from benchmarks.package import CORE_LIBRARY, core_library
 from glare_murano.package import Archive
 from tests import packages
 from tests.functional.client import Client
+from tests.integration import attacks as hostile
+from tests.integration.attacks import Attack
 
 SIZE = 20
+
+# What hostile packages try to reach; nothing is there.
+_PLACES = {"victim": "victim", "trap": "9"}
 
 _VERSION = "1.3.0"
 _RANGES = ("1", ">=1.2,<2", ">=1.0,!=1.1.0,<1.4")
@@ -114,6 +119,37 @@ def model(system_data: dict[str, Any], owner: dict[str, str]) -> dict[str, Any]:
         "SystemData": dict(system_data),
         **owner,
     }
+
+
+def attacks() -> list[Attack]:
+    """Return the hostile packages whose deployment computes or waits without an end."""
+    return [
+        each
+        for each in hostile.attacks()
+        if each.by == "deploy" and each.stopped == "task" and (each.holds or each.waits)
+    ]
+
+
+def hostile_model(
+    number: int, system_data: dict[str, Any], owner: dict[str, str]
+) -> dict[str, Any]:
+    """Return the object model of an environment with a hostile package.
+
+    :param number: the place of the package in ``attacks()``.
+    """
+    attack = attacks()[number]
+    found = model(system_data, owner)
+    header = {"id": "hostile", "type": attack.class_name}
+    properties = attack.properties_in_model(_PLACES)
+    found["Objects"]["applications"] = [{"?": header, "name": "hostile", **properties}]
+    return found
+
+
+def publish_attacks(client: Client) -> None:
+    """Publish the hostile packages for the project of the client."""
+    for attack in attacks():
+        files = attack.build(_PLACES)
+        client.publish(attack.package, f"{attack.version}.0", packages.zipped(files))
 
 
 def write(folder: pathlib.Path) -> None:

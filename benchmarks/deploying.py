@@ -25,6 +25,11 @@ from tests.functional.client import Client
 
 _ROUNDS = 15
 _PROFILES = 5
+_ALONE = 10
+# The time limit of deployments beside hostile ones, in seconds.
+_SECONDS = 5
+# The goal for the memory that only a waiting cell has, in MiB.
+_OWN_MEMORY = 10
 
 _CONF = """\
 [DEFAULT]
@@ -34,6 +39,7 @@ use_stderr = false
 [engine]
 package_loader = {loader}
 task_cells = {cells}
+task_seconds = {seconds}
 packages_cache = {directory}/cache-{loader}
 load_packages_from = {folder}
 
@@ -112,6 +118,30 @@ def cells() -> Iterator[Figure]:
     yield Figure("8 deployments, cells / two workers without", of_two, "", 1)
 
 
+def beside_attacks() -> Iterator[Figure]:
+    """Compare a deployment alone with deployments beside hostile ones of the same engine.
+
+    While a hostile package runs, the application is deployed again and again. Each hostile package
+    is stopped at the time limit, or earlier.
+    """
+    directory = scratch()
+    application.write(directory / "packages")
+    with contextlib.ExitStack() as stack:
+        identity, _ = stack.enter_context(published(directory))
+        glare = identity.session().get_endpoint(service_type="artifact")
+        application.publish_attacks(Client(glare, str(identity.session().get_token())))
+        found = stack.enter_context(engine(directory, identity, cells=True, seconds=_SECONDS))
+        alone = statistics.median(found.run("time") for _ in range(_ALONE))
+        beside = {
+            attack.name: found.run(f"time_beside {number}") / alone
+            for number, attack in enumerate(application.attacks())
+        }
+        memory = found.run("private_memory")
+    worst = max(beside, key=lambda name: beside[name])
+    yield Figure(f"deployment beside '{worst}' / alone", beside[worst], "", 1.2)
+    yield Figure("memory of a cell that waits for its task", memory, "MiB", _OWN_MEMORY)
+
+
 def _of_both(*engines: Engine) -> float:
     """Return the time of eight deployments that two engines share, in seconds."""
     for each in engines:
@@ -146,6 +176,7 @@ def engine(
     loader: str = config.CATALOGS,
     environment: Mapping[str, str] | None = None,
     cells: bool = False,
+    seconds: int = 3600,
 ) -> Iterator[Engine]:
     """Run an engine, which has deployed once.
 
@@ -153,13 +184,15 @@ def engine(
         and Murano's from directories.
     :param environment: is added to its environment.
     :param cells: whether deployments run in cells.
+    :param seconds: the time limit of a deployment.
     """
-    configuration = directory / f"{loader}-{cells}.conf"
+    configuration = directory / f"{loader}-{cells}-{seconds}.conf"
     configuration.write_text(
         _CONF.format(
             directory=directory,
             loader=loader,
             cells=cells,
+            seconds=seconds,
             folder=directory / "packages" if loader == config.MURANO else "",
             keystone=identity.url,
             middleware=identity.middleware,
@@ -184,4 +217,4 @@ def watched(watching: proxy.Proxy) -> dict[str, str]:
     return {"http_proxy": watching.url}
 
 
-BENCHMARKS = (deploying, cells)
+BENCHMARKS = (deploying, cells, beside_attacks)

@@ -11,7 +11,12 @@ engine only gets the function ``format``, which its core library needs and YAQL 
 import collections
 import gc
 import json
+import logging
+import os
+import pathlib
+import re
 import signal
+import statistics
 import sys
 import time
 from types import FrameType
@@ -29,6 +34,7 @@ from loader import config
 from loader.catalogs import options
 from loader.engine import patches, shutdown, watchdog
 from loader.engine.patches import yaql_limits
+from tests import processes
 
 _OURS = "ours"
 _OWNERS = {"loader": _OURS, "glare_murano": _OURS, "murano": "the engine"}
@@ -47,17 +53,21 @@ class _Deployments:
 
     def deploy(self) -> Any:
         """Deploy the application in a new environment, and return the environment's model."""
-        task = {
-            "id": "bench",
-            "action": {"object_id": "environment", "method": "deploy", "args": {}},
-            "model": application.model(self._system_data, self._owner),
-            "token": self._token,
-            **self._owner,
-        }
-        answer = murano_engine.TaskExecutor(task).execute()
+        model = application.model(self._system_data, self._owner)
+        answer = self._execute("bench", model)
         assert not answer["action"]["isException"], answer["action"]
         assert len(answer["model"]["SystemData"]["Packages"]) >= application.SIZE
         return answer["model"]
+
+    def _execute(self, name: str, model: dict[str, Any]) -> Any:
+        task = {
+            "id": name,
+            "action": {"object_id": "environment", "method": "deploy", "args": {}},
+            "model": model,
+            "token": self._token,
+            **self._owner,
+        }
+        return murano_engine.TaskExecutor(task).execute()
 
     def time(self) -> float:
         """Return the wall-clock time of a deployment, in seconds."""
@@ -74,6 +84,30 @@ class _Deployments:
         for deployment in [pool.spawn(self.deploy) for _ in range(number)]:
             deployment.wait()
         return time.perf_counter() - start
+
+    def time_beside(self, number: int) -> float:
+        """Run a hostile package, and return the median time of deployments beside it, in seconds.
+
+        :param number: the place of the package in ``application.attacks()``.
+        """
+        # The hostile package fails, which would be logged with its whole stack.
+        logging.disable(logging.CRITICAL)
+        model = application.hostile_model(number, self._system_data, self._owner)
+        hostile = eventlet.spawn(self._execute, "hostile", model)
+        times = []
+        while not times or not hostile.dead:
+            times.append(self.time())
+        hostile.wait()
+        return statistics.median(times)
+
+    def private_memory(self) -> float:
+        """Return the memory that only the next cell has, which waits for its task, in MiB."""
+        (cell,) = (
+            pid for pid in processes.descendants(os.getpid()) if not processes.descendants(pid)
+        )
+        text = pathlib.Path(f"/proc/{cell}/smaps_rollup").read_text()
+        found = re.findall(r"^Private_\w+: +(\d+) kB$", text, re.MULTILINE)
+        return sum(map(int, found)) / 1024
 
     def expire(self) -> None:
         """Use a token that Keystone refuses from now on."""
