@@ -10,5 +10,5 @@ queries; see ``glare_murano.package.sandbox``.
 In the engine's process run ``request_cells``, ``task_cells``, ``cell_calls``, ``cell_reach``,
 ``described_packages``, ``package_answers`` and ``task_answers``; in the cell run ``warm``,
 ``cell``, ``cell_packages`` and ``cell_tasks``. Both use ``agent_access``, ``cell_options``,
-``cell_log`` and ``crossing_errors``.
+``cell_log``, ``crossing_errors`` and ``endpoints``.
 """

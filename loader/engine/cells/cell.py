@@ -18,7 +18,7 @@ from glare_murano.package.sandbox import Queries
 from loader import config as loader_config
 from loader.catalogs import options
 from loader.engine import adapter, patches, watchdog
-from loader.engine.cells import cell_log, cell_tasks, crossing_errors
+from loader.engine.cells import cell_log, cell_tasks, crossing_errors, endpoints
 from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, load_at
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
@@ -123,21 +123,21 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     auth_utils.get_user = lambda _: packages.describe_owner("user")
     auth_utils.get_project = lambda _: packages.describe_owner("project")
     # The patched endpoints, which also check a request and limit its time.
-    endpoints: dict[str, Callable[[], Any]] = {
-        "request for a schema": lambda: engine.SchemaEndpoint.generate_schema(
+    functions: dict[str, Callable[[], Any]] = {
+        endpoints.SCHEMA: lambda: engine.SchemaEndpoint.generate_schema(
             request["context"], **request["arguments"]
         ),
-        "static action": lambda: engine.StaticActionEndpoint.call_static_action(
+        endpoints.STATIC_ACTION: lambda: engine.StaticActionEndpoint.call_static_action(
             request["context"], **request["arguments"]
         ),
-        "task": lambda: cell_tasks.run(request, packages, send),
-        "description of a package": lambda: _described(request["path"]),
+        endpoints.TASK: lambda: cell_tasks.run(request, packages, send),
+        endpoints.DESCRIPTION: lambda: _described(request["path"]),
         # See ``cell_calls.check``.
-        "check": lambda: None,
+        endpoints.CHECK: lambda: None,
     }
     limits = config.CONF.engine
     with watchdog.watching(limits.blocking_seconds, limits.max_task_memory):
         try:
-            return {"result": endpoints[request["endpoint"]]()}
+            return {"result": functions[request["endpoint"]]()}
         except Exception as error:
             return {"error": crossing_errors.to_json(error)}

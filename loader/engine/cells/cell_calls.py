@@ -23,7 +23,7 @@ from glare_murano.package.sandbox import (
 )
 from loader import config as loader_config
 from loader.engine import tasks
-from loader.engine.cells import cell_options, cell_reach, crossing_errors, warm
+from loader.engine.cells import cell_options, cell_reach, crossing_errors, endpoints, warm
 from loader.engine.cells.cell_log import CellLog
 from loader.engine.cells.package_answers import InvalidQuery, PackageAnswers
 from loader.engine.credentials import ExecutionSession
@@ -42,8 +42,7 @@ _OWN_MEMORY = 512
 _MAX_QUERIES = 5000
 # The most lines of the log that a cell sends, as a multiple of ``[engine] max_messages``.
 _MAX_LINES = 10
-# The endpoint of a cell that does nothing, and its longest processor time in seconds.
-CHECK = "check"
+# The longest processor time of a cell that does nothing, in seconds.
 _SECONDS_TO_CHECK = 10
 
 
@@ -74,7 +73,7 @@ def check() -> None:
     session = execution_session.ExecutionSession()
     with copies() as directory:
         limits = settings(directory, ports=[], seconds=_SECONDS_TO_CHECK)
-        call(session, {"endpoint": CHECK}, refuse, limits)
+        call(session, {"endpoint": endpoints.CHECK}, refuse, limits)
 
 
 def refuse(_: object) -> Any:

@@ -21,14 +21,12 @@ from glare_murano.package.manifest import (
 )
 from loader import errors
 from loader.engine.adapter import CONF
-from loader.engine.cells import cell_calls, package_answers
+from loader.engine.cells import cell_calls, endpoints, package_answers
 from loader.engine.credentials import ExecutionSession
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 from loader.formats.source import PackageSource
 
-# The endpoint, as in messages.
-DESCRIPTION = "description of a package"
 # The most classes of a package, as in the services.
 _MAX_CLASSES = 1024
 # The longest processor time of a package type, in seconds.
@@ -97,7 +95,7 @@ class DescribedPackages(PackageTypes):
         with cell_calls.copies() as directory:
             copy = package_answers.copy_package(path, pathlib.Path(directory), "0")
             limits = cell_calls.settings(directory, ports=[], seconds=_SECONDS)
-            request = {"endpoint": DESCRIPTION, "path": str(copy)}
+            request = {"endpoint": endpoints.DESCRIPTION, "path": str(copy)}
             try:
                 content = cell_calls.call(self._session, request, cell_calls.refuse, limits)
             except Exception as error:

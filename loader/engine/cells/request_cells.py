@@ -15,14 +15,10 @@ from murano.common import engine
 
 from glare_murano.package.sandbox import Busy, Turns
 from loader.engine import adapter, credentials, tasks
-from loader.engine.cells import cell_calls, cell_reach, crossing_errors
+from loader.engine.cells import cell_calls, cell_reach, crossing_errors, endpoints
 from loader.engine.cells.described_packages import DescribedPackages
 from loader.engine.cells.package_answers import PackageAnswers
 from loader.engine.credentials import ExecutionSession
-
-# The endpoints, as in messages.
-STATIC_ACTION = "static action"
-SCHEMA = "request for a schema"
 
 # The cells that run in this worker.
 _turns = Turns()
@@ -63,7 +59,7 @@ def _run(session: ExecutionSession, request: Mapping[str, Any]) -> Any:
         engine.get_plugin_loader().register_in_loader(adapter.EnginePackageLoader(loader))
         packages = PackageAnswers(loader, session, pathlib.Path(directory))
         # A schema needs no service: its cell has no token.
-        ports = cell_reach.ports(client) if request["endpoint"] == STATIC_ACTION else []
+        ports = cell_reach.ports(client) if request["endpoint"] == endpoints.STATIC_ACTION else []
         seconds = math.ceil(engine.CONF.engine.request_seconds) + _SECONDS_TO_REPORT
         settings = cell_calls.settings(directory, ports, seconds)
         with _turn(session):

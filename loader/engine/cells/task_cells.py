@@ -18,15 +18,12 @@ from glare_murano.package import GlareMuranoError
 from glare_murano.package.sandbox import Turns
 from loader.engine import agent_signatures, credentials, tasks
 from loader.engine.adapter import EnginePackageLoader
-from loader.engine.cells import agent_access, cell_calls, cell_reach
+from loader.engine.cells import agent_access, cell_calls, cell_reach, endpoints
 from loader.engine.cells.crossing_errors import CellError
 from loader.engine.cells.described_packages import DescribedPackages
 from loader.engine.cells.package_answers import PackageAnswers
 from loader.engine.cells.task_answers import TaskAnswers
 from loader.environments import object_model
-
-# The endpoint, as in messages.
-TASK = "task"
 
 # The keys of a model that come from the cell.
 _OBJECTS = ("Objects", "ObjectsCopy", "Attributes")
@@ -105,7 +102,7 @@ def _call(executor: Any, packages: EnginePackageLoader, model: Mapping[str, Any]
         "user_id": session.user_id,
     }
     request = {
-        "endpoint": TASK,
+        "endpoint": endpoints.TASK,
         "task": task,
         "has_trust": session.trust_id is not None,
         "agents": agents.to_json(),

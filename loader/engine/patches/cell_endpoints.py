@@ -14,7 +14,7 @@ from murano.engine.system import status_reporter
 
 from glare_murano.package.sandbox import Busy
 from loader.engine.adapter import EnginePackageLoader
-from loader.engine.cells import request_cells, task_cells
+from loader.engine.cells import endpoints, request_cells, task_cells
 
 LOG = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ def serve_requests_in_cells() -> None:
             raise TypeError("murano-api passes the arguments by name")
         # No schema needs the token: only the engine's process sends requests.
         known = {"token": None, "project_id": context["project_id"]}
-        request = {"endpoint": request_cells.SCHEMA, "context": known, "arguments": arguments}
+        request = {"endpoint": endpoints.SCHEMA, "context": known, "arguments": arguments}
         return request_cells.run(_session(context), request)
 
     def call(context: Any, task: Mapping[str, Any]) -> Any:
         if not request_cells.are_enabled():
             return call_static_action(context, task)
         arguments = {"task": task}
-        request = {"endpoint": request_cells.STATIC_ACTION, "context": {}, "arguments": arguments}
+        request = {"endpoint": endpoints.STATIC_ACTION, "context": {}, "arguments": arguments}
         return request_cells.run(_session(task), request)
 
     engine.SchemaEndpoint.generate_schema = staticmethod(generate)
