@@ -285,10 +285,9 @@ def _filter(processor: int, place: int, process: int) -> Iterator[_Step]:
     only_threads = [_argument(0), *_unless(_HAS_BIT, _THREAD, _REFUSE)]
     only_threads += [*_if(_HAS_BIT, _NAMESPACES, _REFUSE), *_ALLOW]
     yield from _if(_IS, numbers["clone"], only_threads)
-    only_itself = [_argument(0), *_unless(_IS, process, _REFUSE), *_ALLOW]
     # The id of a process with one thread is also the id of the thread.
     for name in ("kill", "tkill", "tgkill"):
-        yield from _if(_IS, numbers[name], only_itself)
+        yield from _if(_IS, numbers[name], _only(0, [process]))
     yield from _if(_IS, numbers["fcntl"], _without(1, _REFUSED_COMMANDS))
     yield from _if(_IS, numbers["prctl"], _without(0, _REFUSED_CONTROLS))
     yield from _if(_IS, numbers["ioctl"], _only(1, _ALLOWED_CONTROLS))
