@@ -41,6 +41,8 @@ class Sent(NamedTuple):
 class Service(abc.ABC):
     """A service with some of the catalogues."""
 
+    _client: Client | ImageClient
+
     def __init__(self) -> None:
         self._stored: set[str] = set()
 
@@ -55,9 +57,9 @@ class Service(abc.ABC):
     def has(self, name: str, version: str) -> bool:
         """Return whether the service has an active package."""
 
-    @abc.abstractmethod
     def create(self, name: str) -> requests.Response:
         """Send a request that writes into the database."""
+        return self._client.create(name)
 
     @abc.abstractmethod
     def _store(self, found: Catalogue) -> None: ...
@@ -77,9 +79,6 @@ class _Glare(Service):
 
     def has(self, name: str, version: str) -> bool:
         return self._client.names(name=name, version=version, status="active") != []
-
-    def create(self, name: str) -> requests.Response:
-        return self._client.create(name)
 
     def _store(self, found: Catalogue) -> None:
         artifacts = (catalogue.Artifact(e, PROJECT, "private") for e in found.make(found.name))
@@ -107,9 +106,6 @@ class _Glance(Service):
 
     def has(self, name: str, version: str) -> bool:
         return self._client.show(self._client.id_of(name, version))["status"] == images.ACTIVE
-
-    def create(self, name: str) -> requests.Response:
-        return self._client.create(name)
 
     def _store(self, found: Catalogue) -> None:
         stored.store(self._glance, [stored.Package(e, PROJECT) for e in found.make(found.name)])
