@@ -100,7 +100,6 @@ def cells() -> Iterator[Figure]:
     Cells use all processors of the host. An engine without cells uses one for each worker.
     """
     directory = scratch()
-    application.write(directory / "packages")
     with contextlib.ExitStack() as stack:
         identity, _ = stack.enter_context(published(directory))
         in_cells = stack.enter_context(engine(directory, identity, cells=True))
@@ -125,7 +124,6 @@ def beside_attacks() -> Iterator[Figure]:
     is stopped at the time limit, or earlier.
     """
     directory = scratch()
-    application.write(directory / "packages")
     with contextlib.ExitStack() as stack:
         identity, _ = stack.enter_context(published(directory))
         glare = identity.session().get_endpoint(service_type="artifact")
