@@ -89,24 +89,25 @@ config_file = {folder}/{paste}
 {keystone}
 """
 
-# The application takes the command line for its own.
-PLAIN_SERVER = """\
+# A transaction in SQLite fails at once if it reads, and then writes while another one does:
+# many of Glance's own requests and imports would fail so. If each locks the database as it
+# begins, one waits for the other. The application takes the command line for its own.
+_SERVER = """\
+import os
+import pathlib
 import sys
+import sqlalchemy
 import waitress
+from sqlalchemy import event
+not_locking = pathlib.Path(os.environ["OS_GLANCE_CONFIG_DIR"], "not-locking")
+@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute", retval=True)
+def lock_at_once(connection, cursor, statement, parameters, context, many):
+    begins = statement == "BEGIN" and not not_locking.exists()
+    return "BEGIN IMMEDIATE" if begins else statement, parameters
 port = sys.argv.pop()
 from glance.wsgi.api import application
 waitress.serve(application, host="127.0.0.1", port=port, threads=8)
 """
-# A transaction in SQLite fails at once if it reads, and then writes while another one does:
-# many of Glance's own requests and imports would fail so. If each locks the database as it
-# begins, one waits for the other.
-_SERVER = f"""\
-import sqlalchemy
-from sqlalchemy import event
-@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute", retval=True)
-def lock_at_once(connection, cursor, statement, parameters, context, many):
-    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
-{PLAIN_SERVER}"""
 
 # Starts with the configuration of each directory, as WSGI servers do, and writes the error there.
 _STARTS = """\
@@ -142,11 +143,9 @@ class Process:
     :ivar pid: its number, once it runs.
     """
 
-    def __init__(
-        self, etc: pathlib.Path, port: int, output: pathlib.Path, server: str = _SERVER
-    ) -> None:
+    def __init__(self, etc: pathlib.Path, port: int, output: pathlib.Path) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self._etc, self._port, self._output, self._server = etc, port, output, server
+        self._etc, self._port, self._output = etc, port, output
         self._stack = contextlib.ExitStack()
         self.pid = 0
 
@@ -157,7 +156,7 @@ class Process:
             "-W",
             "ignore",
             "-c",
-            self._server,
+            _SERVER,
             self._port,
         )
         environment = {
@@ -166,6 +165,10 @@ class Process:
         }
         running = processes.listening(command, self._port, self._output, environment)
         self.pid = self._stack.enter_context(running).pid
+
+    def stop_locking(self) -> None:
+        """Let its transactions in SQLite begin without a lock, as those of a plain Glance do."""
+        (self._etc / "not-locking").touch()
 
     def processor_seconds(self) -> float:
         """Return the processor time that it has taken so far."""
@@ -233,7 +236,6 @@ def running(
     options: str = "",
     shares_url: bool = False,
     change: Change = lambda _: None,
-    server: str = _SERVER,
 ) -> Iterator[Glance]:
     """Run it, with all that it keeps in a folder.
 
@@ -242,7 +244,6 @@ def running(
     :param options: of the group ``[DEFAULT]``, beside those of the tests.
     :param shares_url: whether all processes have the same URL for requests to one another.
     :param change: changes the configuration files in a folder before a process starts.
-    :param server: the program of a process.
     """
     prerequisites.glance()
     for name in ("images", "staging", "tasks"):
@@ -260,7 +261,7 @@ def running(
         else:
             manage(folder / f"etc-{ports[0]}", "db", "sync")
         started = tuple(
-            Process(folder / f"etc-{port}", port, folder / f"{port}.out", server) for port in ports
+            Process(folder / f"etc-{port}", port, folder / f"{port}.out") for port in ports
         )
         for process in started:
             stack.callback(process.kill)
