@@ -67,7 +67,6 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _end_first()
     limited_process.hide_memory()
-    walls.prepare()
     requests = socket(fileno=0)
     # In a sender that eventlet has patched, the sockets were made non-blocking.
     requests.setblocking(True)
@@ -79,6 +78,7 @@ def main() -> None:
         # The entry points are read here, once for all children. Reading them takes longer than
         # reading a small package.
         registered_formats(group)
+    walls.prepare()
     values = socket(fileno=int(sys.argv[2]))
     with requests, values:
         while not _has_ended(requests):

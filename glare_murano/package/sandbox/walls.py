@@ -63,9 +63,13 @@ def abi() -> int:
 
 
 def prepare() -> None:
-    """Do once, in the warm process, what takes long: load a library, and look up the user."""
+    """Do in the warm process what takes long, after it has imported all modules.
+
+    Each child would have to do it again. To list the modules, a child would also copy the memory
+    pages of most of them.
+    """
     abi()
-    _home()
+    _python_directories()
 
 
 def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> None:
@@ -84,8 +88,7 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
     if not abi():
         return
     with landlockpy.Ruleset(scoped=Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET) as rules:
-        for path in {*_SYSTEM, *_of_python(), *readable}:
-            # An entry of ``sys.path`` may be inside of a ZIP file.
+        for path in {*_SYSTEM, *_python_directories(), *readable}:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 rules.allow_path(path, _READ if os.path.isdir(path) else AccessFS.READ_FILE)
         rules.allow_path(os.devnull, AccessFS.READ_FILE | AccessFS.WRITE_FILE)
@@ -96,24 +99,30 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
 
 
 @functools.cache
+def _python_directories() -> list[str]:
+    """Return the directories of Python's modules, without those that are inside another one.
+
+    The user's home directory and the directories around it are left out, such as ``/``, which is
+    the working directory of many services. Missing paths and relative ones are left out as well.
+    """
+    home = _home()
+    found = {path.resolve() for path in map(pathlib.Path, _of_python()) if path.is_absolute()}
+    # An entry of ``sys.path`` may be inside of a ZIP file.
+    usable = {path for path in found if path.exists() and not (home and home.is_relative_to(path))}
+    return [str(path) for path in usable if usable.isdisjoint(path.parents)]
+
+
 def _home() -> pathlib.Path | None:
     """Return the user's home directory. A child has another directory in ``HOME``."""
     # A user that has only a number has no home directory.
     with contextlib.suppress(KeyError):
-        return pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir)
+        return pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
     return None
 
 
 def _of_python() -> Iterator[str]:
-    """Yield the directories from which Python imports modules.
-
-    The user's home directory and the directories around it are left out of ``sys.path``, such as
-    ``/``, which is the working directory of many services.
-    """
-    home = _home()
-    for path in sys.path:
-        if home is None or not home.is_relative_to(path):
-            yield path
+    """Yield the paths from which Python imports modules."""
+    yield from sys.path
     # The packages of an editable installation can be outside of these directories.
     for name, module in [*sys.modules.items()]:
         if "." not in name:

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import socket
+import sys
 import tempfile
 
 import pytest
@@ -126,25 +127,33 @@ def test_a_child_cannot_execute_programs(refused):
     assert act("os.execv(sys.executable, [sys.executable])") == "PermissionError"
 
 
-def test_a_directory_around_the_home_directory_is_not_readable(monkeypatch, tmp_path):
+@pytest.fixture
+def directories():
+    """Find the directories of modules again."""
+    walls._python_directories.cache_clear()
+    yield walls._python_directories
+    walls._python_directories.cache_clear()
+
+
+def test_a_directory_around_the_home_directory_is_not_readable(directories, monkeypatch, tmp_path):
     home = tmp_path / "home"
+    (home / "project").mkdir(parents=True)
+    (home / "root").symlink_to("/")
     monkeypatch.setattr(walls, "_home", lambda: home)
-    monkeypatch.setattr("sys.path", ["/", str(tmp_path), str(home), str(home / "project")])
-    found = {pathlib.Path(path) for path in walls._of_python()}
+    names = "/", "", ".", tmp_path, home, home / "root", home / "project"
+    monkeypatch.setattr("sys.path", [*map(str, names)])
+    found = {pathlib.Path(path) for path in directories()}
     assert home / "project" in found
     # However the tests are installed, the packages that they import are readable.
     assert pathlib.Path(sandbox.__file__).parents[2] in found
-    assert not {pathlib.Path("/"), tmp_path, home} & found
+    assert not {pathlib.Path("/"), pathlib.Path.cwd(), tmp_path, home} & found
 
 
 def test_the_home_directory_is_that_of_the_user(monkeypatch, tmp_path):
-    walls._home.cache_clear()
     monkeypatch.setenv("HOME", str(tmp_path))
     assert walls._home() == pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir)
-    walls._home.cache_clear()
     monkeypatch.setattr(os, "getuid", lambda: 2**31)
     assert walls._home() is None
-    walls._home.cache_clear()
 
 
 def test_a_kernel_without_landlock_restricts_nothing(monkeypatch):
@@ -157,9 +166,19 @@ def test_a_kernel_without_landlock_restricts_nothing(monkeypatch):
     walls.restrict("/nowhere", [], [])
 
 
-def test_a_path_of_python_may_be_inside_of_a_file(monkeypatch, tmp_path):
+def test_a_path_of_python_may_be_missing_or_inside_of_a_file(directories, monkeypatch, tmp_path):
     (tmp_path / "modules.zip").touch()
-    monkeypatch.setattr("sys.path", [str(tmp_path / "modules.zip" / "inside")])
+    odd = [str(tmp_path / "modules.zip" / "inside"), str(tmp_path / "missing")]
+    monkeypatch.setattr("sys.path", [*sys.path, *odd])
+    assert not {*odd} & {*directories()}
     # This error comes after all paths.
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        walls.restrict("/nowhere", [], [])
+        walls.restrict("/nowhere", odd, [])
+
+
+def test_a_directory_inside_another_one_is_not_repeated(directories, monkeypatch, tmp_path):
+    (tmp_path / "modules" / "inside").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "modules")
+    paths = [str(tmp_path / name) for name in ("modules", "modules/inside", "link")]
+    monkeypatch.setattr("sys.path", [*sys.path, *paths])
+    assert {*paths} & {*directories()} == {str(tmp_path / "modules")}
