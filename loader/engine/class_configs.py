@@ -19,6 +19,8 @@ from glare_murano import eligibility
 from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Release
 
+_FILE_NAME = re.compile(r"(?P<class_name>.+?)(-[0-9.]+)?\.(json|yaml)")
+
 
 def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool:
     """Return whether a class may get the values in the operator's files.
@@ -38,16 +40,28 @@ def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool
     return release.visibility == eligibility.PUBLIC
 
 
-def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
-    """Yield the paths of all files for a class. A file's name may contain any version.
+def find(directory: str, class_name: str) -> list[pathlib.Path]:
+    """Return the paths of all files for a class. A file's name may contain any version.
 
-    :param directory: the operator's directory; if it is missing, nothing is yielded.
+    :param directory: the operator's directory, which may be missing.
     """
-    pattern = re.compile(rf"{re.escape(class_name)}(-[0-9.]+)?\.(json|yaml)")
+    return [path for path, name in _files(directory) if name == class_name]
+
+
+def class_names(directory: str) -> set[str]:
+    """Return the names of all classes that have a file.
+
+    :param directory: the operator's directory, which may be missing.
+    """
+    return {name for _, name in _files(directory)}
+
+
+def _files(directory: str) -> Iterator[tuple[pathlib.Path, str]]:
+    """Yield the path of each file, and the name of its class."""
     folder = pathlib.Path(directory)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if pattern.fullmatch(path.name):
-            yield path
+        if found := _FILE_NAME.fullmatch(path.name):
+            yield path, found["class_name"]
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

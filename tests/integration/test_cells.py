@@ -204,23 +204,6 @@ def test_a_cell_asks_only_for_what_its_request_may_know(
         run_python(f"{send}packages._send({{'query': 'password'}})")
     with pytest.raises(crossing_errors.CellError, match="a query in a wrong form"):
         run_python(f"{send}packages._send({{'query': 'object package', 'fqn': 1, 'range': []}})")
-    refused = run_python(
-        f"{send}result = packages._send({{'query': 'class config', 'fqn': 'io.murano', "
-        f"'version': '9.9.9', 'class_name': 'io.murano.Environment'}})"
-    )
-    reason = "io.murano 9.9.9 was not loaded, or does not define this class"
-    assert refused == {"error": reason, "is_missing": False}
-    # The name of a class becomes a part of a path.
-    secret = tmp_path / "clouds.yaml"
-    secret.write_text(f"password: {PASSWORD}")
-    for path in (secret.with_suffix(""), "../clouds", "io.murano.Other"):
-        refused = run_python(
-            f"{send}core = packages._send({{'query': 'object package', 'fqn': 'io.murano', "
-            f"'range': '*'}})['value']['release']\n"
-            f"result = packages._send({{'query': 'class config', 'fqn': 'io.murano', "
-            f"'version': core['version'], 'class_name': {str(path)!r}}})"
-        )
-        assert "does not define this class" in refused["error"]
     with pytest.raises(InvalidName):
         adapter.class_config(Release("org.test", Version("1.0.0"), {}, frozenset()), "../clouds")
     with pytest.raises(crossing_errors.CellError, match="too many queries"):
@@ -258,18 +241,21 @@ def test_a_cell_gets_the_class_configs_of_its_classes(
         "import gc\n"
         "from loader.engine.cells.cell_packages import CellPackages\n"
         "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
-        "core = packages._send({'query': 'object package', 'fqn': 'io.murano', 'range': '*'})\n"
-        "version = core['value']['release']['version']\n"
-        "result = packages._send({'query': 'class config', 'fqn': 'io.murano',"
-        " 'version': version, 'class_name': 'io.murano.Environment'})"
+        "found = packages._send({{'query': 'object package', 'fqn': {!r}, 'range': '*'}})\n"
+        "result = found['value']['class_configs']"
     )
     conf.set_override("class_configs", str(tmp_path), "engine")
-    config = tmp_path / "io.murano.Environment.yaml"
-    config.write_text("size: 5")
-    assert run_python(send) == {"value": {"size": 5}}
+    environment = tmp_path / "io.murano.Environment.yaml"
+    environment.write_text("size: 5")
+    (tmp_path / "io.murano.Missing.yaml").write_text("size: 6")
+    assert run_python(send.format("io.murano")) == {"io.murano.Environment": {"value": {"size": 5}}}
     # JSON has no dates.
-    config.write_text("day: 2026-01-31")
-    assert run_python(send) == {"error": "the engine's log has the reason", "is_missing": False}
+    environment.write_text("day: 2026-01-31")
+    error = {"error": "the engine's log has the reason", "is_missing": False}
+    assert run_python(send.format("io.murano")) == {"io.murano.Environment": error}
+    # A package does not learn of files that it may not read; see ``class_configs.may_read``.
+    (tmp_path / f"{NAME}.yaml").write_text("size: 7")
+    assert run_python(send.format(NAME)) == {}
 
 
 def test_cells_of_a_project_take_turns(

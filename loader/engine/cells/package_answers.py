@@ -24,7 +24,7 @@ from glare_murano.package.manifest import MURANO_PL
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release, release_to_json
 from loader import errors
-from loader.engine import adapter
+from loader.engine import adapter, class_configs
 from loader.engine.cells import agent_access
 from loader.engine.credentials import ExecutionSession
 from loader.formats.base import Package
@@ -62,6 +62,8 @@ class PackageAnswers:
         self._loaded: dict[PackageVersion, Package] = {}
         self._described: dict[PackageVersion, Mapping[str, Any]] = {}
         self._owners: dict[str, dict[str, Any]] = {}
+        # The classes for which the operator has written values.
+        self._configured = class_configs.class_names(adapter.CONF.engine.class_configs)
         self._copies = itertools.count()
         self._copied_bytes = 0
 
@@ -91,13 +93,6 @@ class PackageAnswers:
                 "package": str(package),
             }:
                 return _answered(lambda: self._subclasses(name, range, package))
-            case {
-                "query": "class config",
-                "fqn": str(fqn),
-                "version": str(version),
-                "class_name": str(name),
-            }:
-                return _answered(lambda: self._values(_key(fqn, version), name))
             case {"query": "user"}:
                 return self._owner("user", self._session.user_id)
             case {"query": "project"}:
@@ -128,6 +123,7 @@ class PackageAnswers:
                 "release": release_to_json(release),
                 "is_core_library": self._loader.is_core_library(package),
                 "path": str(self._copied(self._loader.path(package))),
+                "class_configs": self._class_configs(package, release),
             }
         return self._described[release.key]
 
@@ -161,13 +157,21 @@ class PackageAnswers:
         found = [subclass.to_json() for subclass in subclasses.found]
         return {"found": found, "is_truncated": subclasses.is_truncated}
 
-    def _values(self, key: PackageVersion, class_name: str) -> Any:
-        package = self._loaded.get(key)
-        # The name becomes a part of a path.
-        if package is None or class_name not in package.classes:
-            raise errors.LoaderError(f"{key} was not loaded, or does not define this class")
-        values = adapter.class_config(self._loader.release(package), class_name)
-        return agent_access.without_withheld(values, adapter.CONF)
+    def _class_configs(self, package: Package, release: Release) -> dict[str, Any]:
+        """Return an answer for each class of a package, with the values in the operator's files.
+
+        Classes without values are left out, so the package does not learn of files that it may not
+        read.
+        """
+        names = sorted(self._configured.intersection(package.classes))
+        answers = {name: _answered_class_config(release, name) for name in names}
+        return {name: answer for name, answer in answers.items() if answer != {"value": {}}}
+
+
+def _answered_class_config(release: Release, name: str) -> dict[str, Any]:
+    return _answered(
+        lambda: agent_access.without_withheld(adapter.class_config(release, name), adapter.CONF)
+    )
 
 
 def copy_package(path: pathlib.Path, directory: pathlib.Path, name: str) -> pathlib.Path:

@@ -61,7 +61,13 @@ def test_the_files_of_a_class_are_those_of_all_its_versions(tmp_path: pathlib.Pa
         (tmp_path / name).touch()
 
     assert {path.name for path in class_configs.find(str(tmp_path), NAME)} == found
-    assert list(class_configs.find(str(tmp_path / "missing"), NAME)) == []
+    assert class_configs.class_names(str(tmp_path)) == {
+        NAME,
+        f"{NAME}s",
+        f"{NAME}-x",
+        "orgXexample.db.Database",
+    }
+    assert class_configs.find(str(tmp_path / "missing"), NAME) == []
 
 
 def test_a_file_is_read_by_its_ending(tmp_path: pathlib.Path) -> None:
