@@ -175,7 +175,8 @@ def test_code_in_a_cell_changes_nothing_outside(
         "import glare_murano, gc\n"
         "from loader.engine.cells.cell_packages import CellPackages\n"
         "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
-        f"(path,) = {{a['path'] for k, a in packages._answers.items() if k.fqn == {NAME!r}}}\n"
+        f"(loaded,) = (p for key, p in packages._loaded.items() if key.fqn == {NAME!r})\n"
+        "path = loaded.description['path']\n"
         "path = pathlib.Path(path) / 'manifest.yaml'\n"
     )
     assert run_python(f"{given}path.chmod(0o600)\nopen(path, 'a')") == "PermissionError"

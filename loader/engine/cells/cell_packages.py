@@ -8,7 +8,7 @@ See ``package_answers`` for the queries that this module sends.
 import copy
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from glare_murano import archive_limits
 from glare_murano.inheritance import Subclass
@@ -49,11 +49,11 @@ class CellPackages:
         self._send = send
         self._directory = directory
         self._types = PackageTypes(adapter.CONF.murano.enabled_plugins)
-        self._loaded: dict[PackageVersion, Package] = {}
-        self._answers: dict[PackageVersion, Mapping[str, Any]] = {}
-        # The engine asks for most packages again and again. In a deployment of 20 packages, 450 of
-        # 473 queries were repeated, and took a third of the time.
-        self._values: dict[tuple[str, ...], Any] = {}
+        self._loaded: dict[PackageVersion, _LoadedPackage] = {}
+        # Query -> what was made of the answer. The engine asks for most packages again and again:
+        # in a deployment of 20 packages, 450 of 473 queries were repeated, and took a third of the
+        # time.
+        self._results: dict[tuple[str, ...], Any] = {}
 
     def load_object_package(self, fqn: str, range: VersionSpec) -> Package:
         """Load the package of an object; see ``PackageLoader.load_object_package``."""
@@ -70,16 +70,16 @@ class CellPackages:
 
     def subclasses(self, class_name: str, range: str, package: str) -> Subclasses:
         """List the subclasses of a class; see ``PackageLoader.subclasses``."""
-        answer = self._get("subclasses", class_name=class_name, range=range, package=package)
-        return Subclasses(tuple(map(_subclass, answer["found"])), answer["is_truncated"])
+        arguments = {"class_name": class_name, "range": range, "package": package}
+        return cast(Subclasses, self._get(_subclasses, "subclasses", **arguments))
 
     def release(self, package: Package) -> Release:
         """Return the release from which a package was loaded."""
-        return release_from_json(self._answer(package)["release"])
+        return self._of(package).release
 
     def is_core_library(self, package: Package) -> bool:
         """Return whether a package is the core library, and can be trusted."""
-        return bool(self._answer(package)["is_core_library"])
+        return bool(self._of(package).description["is_core_library"])
 
     def class_config(self, release: Release, name: str) -> Any:
         """Return the values that the operator has written for a class.
@@ -88,7 +88,7 @@ class CellPackages:
 
         :raises LoaderError: if the operator's file cannot be read.
         """
-        answers = self._answers[release.key]["class_configs"]
+        answers = self._loaded[release.key].description["class_configs"]
         # Each caller may change its values.
         return copy.deepcopy(_value(answers[name])) if name in answers else {}
 
@@ -97,32 +97,42 @@ class CellPackages:
 
         :param kind: ``user`` or ``project``.
         """
-        return dict(self._get(kind))
+        return dict(self._get(dict, kind))
 
     def provide(self, *_: object) -> None:
         """Do nothing: the engine's process knows the extension plug-ins."""
 
     def _load(self, query: str, **arguments: str) -> Package:
-        answer = self._get(query, **arguments)
-        release = release_from_json(answer["release"])
+        return cast(Package, self._get(self._load_described, query, **arguments))
+
+    def _load_described(self, description: Mapping[str, Any]) -> Package:
+        release = release_from_json(description["release"])
         if release.key not in self._loaded:
-            path = pathlib.Path(answer["path"])
-            self._loaded[release.key] = load_at(path, self._directory, self._types)
-            self._answers[release.key] = answer
-        return self._loaded[release.key]
+            path = pathlib.Path(description["path"])
+            package = load_at(path, self._directory, self._types)
+            self._loaded[release.key] = _LoadedPackage(package, release, description)
+        return self._loaded[release.key].package
 
-    def _answer(self, package: Package) -> Mapping[str, Any]:
-        return self._answers[PackageVersion(package.full_name, package.version)]
+    def _of(self, package: Package) -> "_LoadedPackage":
+        return self._loaded[PackageVersion(package.full_name, package.version)]
 
-    def _get(self, query: str, **arguments: str) -> Any:
-        """Send a query, and return the value in the answer.
+    def _get(self, make: Callable[[Any], Any], query: str, **arguments: str) -> Any:
+        """Send a query once, and return what a function makes of the value in the answer.
 
         :raises LoaderError: if the answer is an error.
         """
         key = (query, *arguments.values())
-        if key not in self._values:
-            self._values[key] = _value(self._send({"query": query, **arguments}))
-        return self._values[key]
+        if key not in self._results:
+            self._results[key] = make(_value(self._send({"query": query, **arguments})))
+        return self._results[key]
+
+
+class _LoadedPackage(NamedTuple):
+    """A package, its release, and its description by ``package_answers``."""
+
+    package: Package
+    release: Release
+    description: Mapping[str, Any]
 
 
 def _value(answer: Mapping[str, Any]) -> Any:
@@ -183,6 +193,10 @@ class EngineCellPackageLoader(adapter.EnginePackageLoader):
     def class_config(self, release: Release, name: str) -> Any:
         """Return the values that the operator has written for a class."""
         return self._requested.class_config(release, name)
+
+
+def _subclasses(content: Mapping[str, Any]) -> Subclasses:
+    return Subclasses(tuple(map(_subclass, content["found"])), content["is_truncated"])
 
 
 def _subclass(content: Mapping[str, Any]) -> Subclass:
