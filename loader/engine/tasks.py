@@ -15,8 +15,9 @@ import dataclasses
 import logging
 import math
 import time
+import types
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import eventlet
 import greenlet
@@ -26,6 +27,7 @@ from glare_murano.package import GlareMuranoError
 LOG = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # The seconds from the first interruption of a task to the second. Each further pause is half as
 # long, so that a request ends within 4 seconds.
@@ -35,6 +37,9 @@ _SHORTEST_PAUSE = 0.1
 _SAVING_SECONDS = 10.0
 # How many seconds the other green threads of a task may take to end after its first one has ended.
 _ENDING_SECONDS = 10.0
+# The size of the first frame of a green thread, in values of 8 bytes. With this size, CPython maps
+# 128 KiB, and 70 KiB remain.
+_FRAME = 7_300
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
@@ -184,6 +189,19 @@ class Task:
         return Interrupted()
 
 
+def _with_room_for_calls(function: _Function) -> _Function:
+    """Give a function a frame with room for the frames of the functions that it calls.
+
+    CPython keeps the frames of a green thread in pieces of 16 KiB, and unmaps a piece when its last
+    frame ends. At the border of two pieces, each call maps memory again: 14,000 times in a
+    deployment of 20 packages, a fifth of its time. A large frame gets a larger piece, and the rest
+    of the piece remains for the next frames.
+    """
+    plain = cast(types.FunctionType, function)
+    plain.__code__ = plain.__code__.replace(co_stacksize=_FRAME)
+    return function
+
+
 class RunningTasks:
     """All tasks that run in this process, with their green threads.
 
@@ -287,6 +305,7 @@ class RunningTasks:
                 found = next(filter(None, places), "")
                 self._interrupt(task, TaskLimitExceeded.of_time(found, task.limit))
 
+    @_with_room_for_calls
     def _run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         thread = eventlet.getcurrent()
         self._tasks[thread] = task
