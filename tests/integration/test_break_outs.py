@@ -88,8 +88,10 @@ def planted(
 
 
 @pytest.fixture
-def secrets(conf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords in the engine's environment and options."""
+def secrets(conf: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Passwords in the engine's environment and options, and in a class config."""
+    (tmp_path / f"{PRIVATE}.yaml").write_text(f"password: {SECRET}")
+    conf.set_override("class_configs", str(tmp_path), "engine")
     monkeypatch.setenv("OS_PASSWORD", SECRET)
     conf.set_override("transport_url", f"rabbit://murano:{SECRET}@127.0.0.1:5672/")
     for option, value in {"login": "murano", "password": SECRET, "host": "127.0.0.1"}.items():
