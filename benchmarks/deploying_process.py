@@ -102,9 +102,9 @@ class _Deployments:
 
     def private_memory(self) -> float:
         """Return the memory that only the next cell has, which waits for its task, in MiB."""
-        (cell,) = (
-            pid for pid in processes.descendants(os.getpid()) if not processes.descendants(pid)
-        )
+        # The supervisor of the former cell may still be ending.
+        processes.wait_until(lambda: len(_last_descendants()) == 1, "the next cell alone", 10)
+        (cell,) = _last_descendants()
         text = pathlib.Path(f"/proc/{cell}/smaps_rollup").read_text()
         found = re.findall(r"^Private_\w+: +(\d+) kB$", text, re.MULTILINE)
         return sum(map(int, found)) / 1024
@@ -119,6 +119,12 @@ class _Deployments:
         with sampler:
             self.deploy()
         return sampler.seconds
+
+
+def _last_descendants() -> list[int]:
+    """Return the ids of the descendants of this process that have no children."""
+    found = processes.descendants(os.getpid())
+    return [pid for pid in found if not processes.descendants(pid)]
 
 
 class _Sampler:
