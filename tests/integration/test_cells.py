@@ -255,7 +255,7 @@ def test_a_cell_gets_the_class_configs_of_its_classes(
     error = {"error": "the engine's log has the reason", "is_missing": False}
     assert run_python(send.format("io.murano")) == {"io.murano.Environment": error}
     # A package does not learn of files that it may not read; see ``class_configs.may_read``.
-    (tmp_path / f"{NAME}.yaml").write_text("size: 7")
+    (tmp_path / f"{NAME}.Thing.yaml").write_text("size: 7")
     assert run_python(send.format(NAME)) == {}
 
 

@@ -151,7 +151,7 @@ def test_a_directory_around_the_home_directory_is_not_readable(directories, monk
 
 def test_the_home_directory_is_that_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert walls._home() == pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir)
+    assert walls._home() == pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
     monkeypatch.setattr(os, "getuid", lambda: 2**31)
     assert walls._home() is None
 
