@@ -91,7 +91,7 @@ def deploying() -> Iterator[Figure]:
     more = statistics.median(a - b for a, b in pairs)
     yield Figure("deployment of 20, warm - with Murano's folder loader", more * 1000, "ms", -100)
     shares = [profile["ours"] / sum(profile.values()) * 100 for profile in profiles]
-    yield Figure("deployment of 20, warm, in our code", statistics.median(shares), "%", 19)
+    yield Figure("deployment of 20, warm, in our code", statistics.median(shares), "%", 15)
 
 
 def cells() -> Iterator[Figure]:
