@@ -194,12 +194,43 @@ def test_iterators_and_values_are_limited_without_an_engine() -> None:
         yaql_quota.whole_size(shared)
     with pytest.raises(yaql_quota.QuotaExceeded):
         yaql_quota.whole_size({"a": {1: shared}})
-    # The quota counts what is in a frozen dictionary.
-    large = utils.FrozenDict((n, n) for n in range(50_000))
-    with pytest.raises(yaql_quota.QuotaExceeded):
-        utils.limit_memory_usage(yaql_quota.QUOTA, (1, large))
     assert helpers.evaluate({1: [2, (3,)]}, None) == {1: (2, (3,))}
     assert helpers.evaluate((1, {2}), None, freeze=False) == [1, {2}]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(1, "x" * yaql_quota.QUOTA)],
+        [(1, b"x" * yaql_quota.QUOTA)],
+        [(1, 10**yaql_quota.MAX_DIGITS)],
+        # The quota counts what is in a collection.
+        [(1, utils.FrozenDict((n, n) for n in range(50_000)))],
+        [(1, ("x" * yaql_quota.QUOTA,) * 9)],
+        [(1, (None,) * (yaql_quota.QUOTA // 8))],
+        [(1, "x"), (yaql_quota.QUOTA, "x")],
+        [(2, "x" * (yaql_quota.QUOTA // 3)), (1, "x" * (yaql_quota.QUOTA // 3))],
+    ],
+    ids=["text", "bytes", "integer", "mapping", "elements", "list", "repeated", "sum"],
+)
+def test_values_larger_than_the_quota_are_refused(values: list[tuple[int, Any]]) -> None:
+    with pytest.raises(yaql_quota.QuotaExceeded):
+        yaql_quota.limit_memory_usage(None, *values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(1, "x" * (yaql_quota.QUOTA - 100))],
+        [(1, 10 ** (yaql_quota.MAX_DIGITS - 1))],
+        [(1, (None,) * (yaql_quota.QUOTA // 8 - 100))],
+        [(1, object())],
+        [(1, "x" * (yaql_quota.QUOTA // 3)), (1, "x" * (yaql_quota.QUOTA // 3))],
+    ],
+    ids=["text", "integer", "list", "object", "sum"],
+)
+def test_values_within_the_quota_are_allowed(values: list[tuple[int, Any]]) -> None:
+    yaql_quota.limit_memory_usage(None, *values)
 
 
 def test_nested_calls_are_bounded(run: Run, name: str) -> None:
