@@ -329,9 +329,9 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
 
     Each process reads the file once.
 
+    :param conf: a configuration in which ``OPTIONS`` are registered.
     :raises LoaderError: if the file is not valid.
     """
-    options.register(conf, OPTIONS)
     try:
         return read_reserved_names(conf[options.GROUP].reserved_names_file)
     except InvalidReservedNames as error:

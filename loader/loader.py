@@ -551,15 +551,15 @@ class PackageLoader:
         """Load a package for a demand; ``load`` says which version is preferred."""
         fqn, spec = check_required_name(demand.fqn), demand.spec
         pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
-        wanted = spec if pinned is None else VersionSpec.exactly(pinned)
         found: Choice | resolver.Unsatisfied | resolver.External | None
         found = self._planned.assigned(fqn, spec, demand.requirer)
+        reason = "as planned"
         if found is None:
+            wanted = spec if pinned is None else VersionSpec.exactly(pinned)
             loaded = self._select(fqn, wanted, self._loaded.get(fqn, ()))
             if loaded is not None:
                 return self._loaded[fqn][loaded]
             found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
-        reason = "as planned"
         if found is None:
             reason = "the newest"
             planned = self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))

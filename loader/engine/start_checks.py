@@ -42,7 +42,8 @@ def upgrade_checks(conf: cfg.ConfigOpts) -> Mapping[str, Check]:
 
     An error that one check finds may make later checks fail.
     """
-    options.register(conf, config.SERVICE_OPTIONS)
+    for known in (config.OPTIONS, config.SERVICE_OPTIONS):
+        options.register(conf, known)
     return {
         title: functools.partial(_caught, find, conf)
         for title, find in {

@@ -175,11 +175,9 @@ def path_within(directory: str, name: str) -> str:
 
     :param directory: a directory of the package.
     :param name: the path of the file, relative to the directory.
-    :raises ValueError: if the path leaves the directory.
+    :raises ValueError: if the path leaves the directory, even if it comes back.
     """
-    top = "/package"
-    base = posixpath.join(top, directory).rstrip("/")
-    path = posixpath.normpath(posixpath.join(base, name))
-    if posixpath.isabs(name) or posixpath.commonpath([base, path]) != base:
+    path = posixpath.normpath(name)
+    if posixpath.isabs(path) or path.partition("/")[0] == "..":
         raise ValueError(f"{name!r} leaves the directory {directory or 'of the package'}")
-    return posixpath.relpath(path, top)
+    return posixpath.normpath(posixpath.join(directory, path))

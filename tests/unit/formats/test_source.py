@@ -159,7 +159,9 @@ def test_a_class_whose_file_is_missing_is_reported(cache: loader.Cache) -> None:
         _load(cache, without).get_class("org.empty.Other")
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a/../../b"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "..", "a/../../b", "../Resources/a"]
+)
 def test_nothing_beside_the_package_is_read(cache: loader.Cache, stored: Stored, name: str) -> None:
     package = _load(cache, stored)
 
