@@ -128,13 +128,13 @@ def beside_attacks() -> Iterator[Figure]:
         identity, _ = stack.enter_context(published(directory))
         glare = identity.session().get_endpoint(service_type="artifact")
         application.publish_attacks(Client(glare, str(identity.session().get_token())))
-        found = stack.enter_context(engine(directory, identity, cells=True, seconds=_SECONDS))
-        alone = statistics.median(found.run("time") for _ in range(_ALONE))
+        in_cells = stack.enter_context(engine(directory, identity, cells=True, seconds=_SECONDS))
+        alone = statistics.median(in_cells.run("time") for _ in range(_ALONE))
         beside = {
-            attack.name: found.run(f"time_beside {number}") / alone
+            attack.name: in_cells.run(f"time_beside {number}") / alone
             for number, attack in enumerate(application.attacks())
         }
-        memory = found.run("private_memory")
+        memory = in_cells.run("private_memory")
     worst = max(beside, key=lambda name: beside[name])
     yield Figure(f"deployment beside '{worst}' / alone", beside[worst], "", 1.2)
     yield Figure("memory of a cell that waits for its task", memory, "MiB", _OWN_MEMORY)

@@ -101,7 +101,7 @@ class _Deployments:
         return statistics.median(times)
 
     def private_memory(self) -> float:
-        """Return the memory that only the next cell has, which waits for its task, in MiB."""
+        """Return the memory that the waiting cell does not share, in MiB."""
         # The supervisor of the former cell may still be ending.
         processes.wait_until(lambda: len(_last_descendants()) == 1, "the next cell alone", 10)
         (cell,) = _last_descendants()

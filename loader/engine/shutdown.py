@@ -41,8 +41,8 @@ _EXIT_SECONDS = 5
 # A task may wait again while it ends, for example in a Finally block.
 _INTERRUPTION_SECONDS = 3
 _POLL_SECONDS = 0.1
-# Enough for the cells. Some hosts allow a billion, and Linux before 5.9 has no call that closes so
-# many numbers at once, which each child does.
+# Enough for the cells. Each child closes all numbers below the limit. Some hosts allow a billion,
+# and Linux before 5.9 has no call that closes a range of numbers.
 _MAX_FILES = 65_536
 # The functions that wait for events in eventlet's hub: eventlet's own, and that of oslo.service.
 _WAITS = ("do_poll", "do_sleep")

@@ -37,9 +37,9 @@ _SHORTEST_PAUSE = 0.1
 _SAVING_SECONDS = 10.0
 # How many seconds the other green threads of a task may take to end after its first one has ended.
 _ENDING_SECONDS = 10.0
-# The size of the first frame of a green thread, in values of 8 bytes. With this size, CPython maps
-# 128 KiB, and 70 KiB remain.
-_FRAME = 7_300
+# The size of the stack of ``RunningTasks._run``, in values of 8 bytes. For its frame, CPython maps
+# 128 KiB, and 70 KiB of them remain for the frames of calls.
+_STACK_SIZE = 7_300
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
@@ -190,7 +190,7 @@ class Task:
 
 
 def _with_room_for_calls(function: _Function) -> _Function:
-    """Give a function a frame with room for the frames of the functions that it calls.
+    """Let a function and the functions that it calls share a large piece of memory for frames.
 
     CPython keeps the frames of a green thread in pieces of 16 KiB, and unmaps a piece when its last
     frame ends. At the border of two pieces, each call maps memory again: 14,000 times in a
@@ -198,7 +198,7 @@ def _with_room_for_calls(function: _Function) -> _Function:
     of the piece remains for the next frames.
     """
     plain = cast(types.FunctionType, function)
-    plain.__code__ = plain.__code__.replace(co_stacksize=_FRAME)
+    plain.__code__ = plain.__code__.replace(co_stacksize=_STACK_SIZE)
     return function
 
 

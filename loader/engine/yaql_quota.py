@@ -104,7 +104,7 @@ def whole_size(value: Any) -> int:
         following: list[Any] = []
         for collection in level:
             size += sys.getsizeof(collection)
-            # Do not look at elements that are too many, even if they are the smallest.
+            # Do not visit the elements if they would be too large even at the smallest size.
             _check_whole(size + _SMALLEST * len(collection))
             for child in _children(collection):
                 if _is_collection(type(child)):
@@ -132,10 +132,10 @@ def limit_memory_usage(engine: Any, *values: tuple[int, Any]) -> None:
     If there is only one pair, everything in its value is counted as well. YAQL's own function
     counts only the value itself.
 
-    :param engine: YAQL's engine, which has a quota. Murano gives the same one to all its engines.
-    :param values: pairs of a count and a value. For an argument or the result of a function, YAQL
-        passes one pair, with the count 1.
-    :raises QuotaExceeded: if the values are larger than the quota.
+    :param engine: YAQL's engine; not used, since Murano gives the quota ``QUOTA`` to all engines.
+    :param values: pairs of a count and a value. If there is only one, its count is 1.
+    :raises QuotaExceeded: if the values are larger than ``QUOTA``, or if a single value with
+        everything in it is larger than ``WHOLE_QUOTA``.
     """
     if len(values) == 1:
         ((_, value),) = values
@@ -147,14 +147,15 @@ def limit_memory_usage(engine: Any, *values: tuple[int, Any]) -> None:
 
 
 def _find_check(kind: type) -> Callable[[Any], None] | None:
-    """Return what checks a value of a type, or None if all values of the type are small.
+    """Return the function that checks the values of a type; None if all of them are small.
 
-    YAQL checks 18,000 values in a deployment of 20 packages. Half of them are of small types.
+    YAQL checks 18,000 values in a deployment of 20 packages. Half of them need no check.
     """
     if issubclass(kind, _COLLECTIONS):
         return _check_collection
     if kind is int:
         return _check_integer
+    # All values of such a type have the same size, without the values in them.
     if kind.__itemsize__ == 0 and kind.__sizeof__ is object.__sizeof__:
         return None
     return _check_other

@@ -254,7 +254,7 @@ def test_a_cell_gets_the_class_configs_of_its_classes(
     environment.write_text("day: 2026-01-31")
     error = {"error": "the engine's log has the reason", "is_missing": False}
     assert run_python(send.format("io.murano")) == {"io.murano.Environment": error}
-    # A package does not learn of files that it may not read; see ``class_configs.may_read``.
+    # This file is for versions 0.x of the package. Version 1.0.0 does not learn that it exists.
     (tmp_path / f"{NAME}.Thing.yaml").write_text("size: 7")
     assert run_python(send.format(NAME)) == {}
 

@@ -424,20 +424,26 @@ def test_the_engine_s_own_objects_are_excluded_from_collections(
     assert frozen[0] > 100_000
 
 
-def test_cells_have_half_of_the_files_of_the_engine(
-    conf: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def hard_limit() -> Iterator[int]:
+    """Allow this process 1024 open files for a test, and return how many it may allow itself."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
-        assert cell_calls.settings("", [], seconds=1).files == 512
-        shutdown._allow_many_files()
-        raised = min(before[1], 65_536)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (raised, before[1])
-        assert cell_calls.settings("", [], seconds=1).files == min(4096, raised // 2)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
-        monkeypatch.setattr(shutdown, "_MAX_FILES", 2048)
-        shutdown._allow_many_files()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, before[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    yield before[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_cells_have_half_of_the_files_of_the_engine(conf: Any, hard_limit: int) -> None:
+    assert cell_calls.settings("", [], seconds=1).files == 512
+    shutdown._allow_many_files()
+    raised = min(hard_limit, 65_536)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (raised, hard_limit)
+    assert cell_calls.settings("", [], seconds=1).files == min(4096, raised // 2)
+
+
+def test_the_limit_of_open_files_is_not_raised_further_than_cells_need(
+    hard_limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutdown, "_MAX_FILES", 2048)
+    shutdown._allow_many_files()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, hard_limit)

@@ -204,8 +204,9 @@ def test_iterators_and_values_are_limited_without_an_engine() -> None:
         [(1, "x" * yaql_quota.QUOTA)],
         [(1, b"x" * yaql_quota.QUOTA)],
         [(1, 10**yaql_quota.MAX_DIGITS)],
-        # The quota counts what is in a collection.
+        # The size of a frozen dictionary is that of the dictionary in it.
         [(1, utils.FrozenDict((n, n) for n in range(50_000)))],
+        # The values in a collection count.
         [(1, ("x" * yaql_quota.QUOTA,) * 9)],
         [(1, (None,) * (yaql_quota.QUOTA // 8))],
         [(1, "x"), (yaql_quota.QUOTA, "x")],

@@ -63,13 +63,14 @@ def abi() -> int:
 
 
 def prepare() -> None:
-    """Do in the warm process what takes long, after it has imported all modules.
+    """Do in the warm process what each child would have to do again.
 
-    Each child would have to do it again. To list the modules, a child would also copy the memory
-    pages of most of them.
+    The list of directories is kept, so this is called after all imports. A child that made the list
+    would also copy the memory pages of most modules.
     """
+    # Load the C library that finds the version.
     abi()
-    _python_directories()
+    _directories_of_modules()
 
 
 def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> None:
@@ -88,7 +89,7 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
     if not abi():
         return
     with landlockpy.Ruleset(scoped=Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET) as rules:
-        for path in {*_SYSTEM, *_python_directories(), *readable}:
+        for path in {*_SYSTEM, *_directories_of_modules(), *readable}:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 rules.allow_path(path, _READ if os.path.isdir(path) else AccessFS.READ_FILE)
         rules.allow_path(os.devnull, AccessFS.READ_FILE | AccessFS.WRITE_FILE)
@@ -99,14 +100,16 @@ def restrict(directory: str, readable: Iterable[str], ports: Iterable[int]) -> N
 
 
 @functools.cache
-def _python_directories() -> list[str]:
-    """Return the directories of Python's modules, without those that are inside another one.
+def _directories_of_modules() -> list[str]:
+    """Return the directories and ZIP files of Python's modules, without those inside another one.
 
     The user's home directory and the directories around it are left out, such as ``/``, which is
     the working directory of many services. Missing paths and relative ones are left out as well.
     """
     home = _home()
-    found = {path.resolve() for path in map(pathlib.Path, _of_python()) if path.is_absolute()}
+    found = {
+        path.resolve() for path in map(pathlib.Path, _paths_of_modules()) if path.is_absolute()
+    }
     # An entry of ``sys.path`` may be inside of a ZIP file.
     usable = {path for path in found if path.exists() and not (home and home.is_relative_to(path))}
     return [str(path) for path in usable if usable.isdisjoint(path.parents)]
@@ -120,7 +123,7 @@ def _home() -> pathlib.Path | None:
     return None
 
 
-def _of_python() -> Iterator[str]:
+def _paths_of_modules() -> Iterator[str]:
     """Yield the paths from which Python imports modules."""
     yield from sys.path
     # The packages of an editable installation can be outside of these directories.

@@ -117,8 +117,9 @@ class CellPackages:
         return self._loaded[PackageVersion(package.full_name, package.version)]
 
     def _get(self, make: Callable[[Any], Any], query: str, **arguments: str) -> Any:
-        """Send a query once, and return what a function makes of the value in the answer.
+        """Return what a function makes of the answer to a query; an answered query is sent once.
 
+        :param make: the function, which gets the value in the answer.
         :raises LoaderError: if the answer is an error.
         """
         key = (query, *arguments.values())

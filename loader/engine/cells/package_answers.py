@@ -158,7 +158,7 @@ class PackageAnswers:
         return {"found": found, "is_truncated": subclasses.is_truncated}
 
     def _class_configs(self, package: Package, release: Release) -> dict[str, Any]:
-        """Return an answer for each class of a package, with the values in the operator's files.
+        """Return the answers with the values in the operator's files, by class of a package.
 
         Classes without values are left out, so the package does not learn of files that it may not
         read.

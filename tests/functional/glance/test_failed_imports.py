@@ -91,7 +91,8 @@ def test_an_import_waits_for_a_locked_sqlite(
             (glance.staging / draft).open("wb") as staged,
             contextlib.closing(_connect(glance)) as connection,
         ):
-            # The task and its request have written what a plain Glance does not repeat.
+            # Until here, a locked database fails requests that Glance does not repeat. From here,
+            # only the import is tested.
             glance.processes[0].stop_locking()
             connection.execute("BEGIN IMMEDIATE")
             staged.write(data)

@@ -130,9 +130,9 @@ def test_a_child_cannot_execute_programs(refused):
 @pytest.fixture
 def directories():
     """Find the directories of modules again."""
-    walls._python_directories.cache_clear()
-    yield walls._python_directories
-    walls._python_directories.cache_clear()
+    walls._directories_of_modules.cache_clear()
+    yield walls._directories_of_modules
+    walls._directories_of_modules.cache_clear()
 
 
 def test_a_directory_around_the_home_directory_is_not_readable(directories, monkeypatch, tmp_path):
