@@ -11,6 +11,7 @@ twice.
 module. ``yaql_guards`` checks some sizes before a function computes.
 """
 
+import copy
 import functools
 import itertools
 import sys
@@ -103,7 +104,7 @@ def whole_size(value: Any) -> int:
     for _ in range(MAX_DEPTH):
         following: list[Any] = []
         for collection in level:
-            size += sys.getsizeof(collection)
+            size += _size(collection)
             # Do not visit the elements if they would be too large even at the smallest size.
             _check_whole(size + _SMALLEST * len(collection))
             for child in _children(collection):
@@ -197,6 +198,39 @@ def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
             raise TooManyElements(limit)
         return iterable
     return _limited(iterable, limit)
+
+
+def memorize(collection: Any, engine: Any) -> Any:
+    """Return an iterator that remembers its elements, so that each new iteration has all of them.
+
+    YAQL's own function makes a class for each iterator. The caches of this module would keep these
+    classes, and so the elements, for ever. It also counts all elements again for each new one; here
+    ``limit_iterable`` counts them, since YAQL calls it for whatever a function iterates.
+
+    :param engine: YAQL's engine; not used, as in ``limit_memory_usage``.
+    :returns: the same object if it is not an iterator.
+    """
+    if not utils.is_iterator(collection):
+        return collection
+    (start,) = itertools.tee(collection, 1)
+    return _Remembering(start)
+
+
+class _Remembering(Iterator[Any]):
+    """An iterator that begins again in each new iteration.
+
+    :ivar _start: an iterator at the first element, which is copied and never advances.
+    """
+
+    def __init__(self, start: Any) -> None:
+        self._start = start
+        self._next = copy.copy(start)
+
+    def __iter__(self) -> "_Remembering":
+        return _Remembering(self._start)
+
+    def __next__(self) -> Any:
+        return next(self._next)
 
 
 def evaluate(value: Any, context: Any, freeze: bool = True) -> Any:

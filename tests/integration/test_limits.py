@@ -6,6 +6,7 @@ Each package here exceeds one limit in the real engine. Its task ends with an er
 package, the class, the line and the limit.
 """
 
+import functools
 import json
 import logging
 import math
@@ -180,6 +181,11 @@ def test_a_doubled_value_is_refused_in_statements(run: Run) -> None:
         ("list(1, null, true).join('-')", "1-null-true"),
         ("'-'.join(list(1, 2))", "1-2"),
         ("str(list(1, a))", "(1, 'a')"),
+        ("let(range(3).memorize()) -> list($.sum(), $.len(), $.sum())", [3, 3, 3]),
+        ("let(range(3).memorize()) -> list($.first(), $.first(), $.last())", [0, 0, 2]),
+        ("range(2).join(range(2), true, $1 * 2 + $2)", [0, 1, 2, 3]),
+        ("range(1, 3).defaultIfEmpty([0])", [1, 2]),
+        ("range(3).assert($.len() = 3).sum()", 3),
     ],
 )
 def test_what_fits_is_allowed(run: Run, expression: str, expected: Any) -> None:
@@ -209,10 +215,12 @@ def test_iterators_and_values_are_limited_without_an_engine() -> None:
         # The values in a collection count.
         [(1, ("x" * yaql_quota.QUOTA,) * 9)],
         [(1, (None,) * (yaql_quota.QUOTA // 8))],
+        # It would take minutes to visit all elements.
+        [(1, (utils.FrozenDict({(n,): () for n in range(4_000)}),) * 60_000)],
         [(1, "x"), (yaql_quota.QUOTA, "x")],
         [(2, "x" * (yaql_quota.QUOTA // 3)), (1, "x" * (yaql_quota.QUOTA // 3))],
     ],
-    ids=["text", "bytes", "integer", "mapping", "elements", "list", "repeated", "sum"],
+    ids=["text", "bytes", "integer", "mapping", "elements", "list", "mappings", "repeated", "sum"],
 )
 def test_values_larger_than_the_quota_are_refused(values: list[tuple[int, Any]]) -> None:
     with pytest.raises(yaql_quota.QuotaExceeded):
@@ -232,6 +240,29 @@ def test_values_larger_than_the_quota_are_refused(values: list[tuple[int, Any]])
 )
 def test_values_within_the_quota_are_allowed(values: list[tuple[int, Any]]) -> None:
     yaql_quota.limit_memory_usage(None, *values)
+
+
+def test_what_an_iterator_remembers_is_limited(run: Run) -> None:
+    expression = "let(range(1000).select('x' * 10000).memorize()) -> $.where($.len() > 0).len()"
+    with pytest.raises(Exception, match="a value would take 4,"):
+        run(returning(expression))
+
+
+def test_what_an_iterator_remembers_is_not_kept(run: Run, conf: Any) -> None:
+    # A cell ends with its request.
+    conf.set_override("request_cells", False, "engine")
+    caches = [
+        value
+        for value in vars(yaql_quota).values()
+        if isinstance(value, functools._lru_cache_wrapper)
+    ]
+    sizes = []
+    for _ in range(3):
+        assert run(returning("let(range(3).memorize()) -> $.sum() + $.len()")) == 6
+        sizes.append([cache.cache_info().currsize for cache in caches])
+
+    assert len(caches) == 4
+    assert sizes[1] == sizes[2]
 
 
 def test_nested_calls_are_bounded(run: Run, name: str) -> None:

@@ -110,8 +110,10 @@ def _directories_of_modules() -> list[str]:
     found = {
         path.resolve() for path in map(pathlib.Path, _paths_of_modules()) if path.is_absolute()
     }
-    # An entry of ``sys.path`` may be inside of a ZIP file.
-    usable = {path for path in found if path.exists() and not (home and home.is_relative_to(path))}
+    # An entry of ``sys.path`` may be inside of a ZIP file, or of a directory that is closed to this
+    # user.
+    existing = {path for path in found if os.access(path, os.F_OK)}
+    usable = {path for path in existing if not (home and home.is_relative_to(path))}
     return [str(path) for path in usable if usable.isdisjoint(path.parents)]
 
 

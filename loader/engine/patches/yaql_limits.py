@@ -36,6 +36,7 @@ def enforce_quota() -> None:
     """
     utils.limit_memory_usage = yaql_quota.limit_memory_usage
     utils.limit_iterable = yaql_quota.limit_iterable
+    utils.memorize = yaql_quota.memorize
     helpers.evaluate = yaql_quota.evaluate
     yaql_functions._convert_macro_parameter = yaql_guards.fill_macro
     yaql_functions.patch_.__yaql_function__.payload = yaql_guards.patch

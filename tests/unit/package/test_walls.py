@@ -169,7 +169,10 @@ def test_a_kernel_without_landlock_restricts_nothing(monkeypatch):
 def test_a_path_of_python_may_be_missing_or_inside_of_a_file(directories, monkeypatch, tmp_path):
     (tmp_path / "modules.zip").touch()
     odd = [str(tmp_path / "modules.zip" / "inside"), str(tmp_path / "missing")]
-    monkeypatch.setattr("sys.path", [*sys.path, *odd])
+    # The kernel refuses this path, as it does one inside of a closed directory, even for root.
+    refused = str(tmp_path / ("x" * 300))
+    monkeypatch.setattr("sys.path", [*sys.path, *odd, refused])
+    assert refused not in directories()
     assert not {*odd} & {*directories()}
     # This error comes after all paths.
     with pytest.raises(FileNotFoundError, match="nowhere"):
