@@ -168,11 +168,13 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 
 
 @contextlib.contextmanager
-def claimed(image_id: str) -> Iterator[None]:
+def claimed(image_id: str) -> Iterator[str]:
     """Reserve an image for a request that stages or imports its data.
 
-    Until the ``with`` statement ends, no other request can reserve the image.
+    Until the ``with`` statement ends, no other request can reserve the image, unless it finds no
+    progress for a long time and removes the claim; see ``image_staging``.
 
+    :returns: the claim, which is the value of the property ``CLAIM``.
     :raises Claimed: if another request has reserved the image.
     :raises RefusedRequest: if another request has deleted the image.
     """
@@ -184,9 +186,8 @@ def claimed(image_id: str) -> Iterator[None]:
         # The image has no row, since it was a draft and was deleted.
         raise not_found(f"No image found with ID {image_id}") from error
     try:
-        yield
+        yield claim
     finally:
-        # After a long time without progress, another request may have removed the claim.
         with contextlib.suppress(exception.NotFound):
             retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
@@ -422,6 +423,10 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
     data could become a package with unchecked data. A save cannot change the name or the owner of a
     package, since the id of the package follows from them.
 
+    A save that changes the status of a package is refused if another request has changed the status
+    meanwhile. Glance checks this for some saves only. For example, it returns an image to
+    ``queued`` after a failed staging, even if the image was published since.
+
     :param container_format: the container format of packages; Glance saves other images as before.
     :param check: a function that checks and writes a save. It is called if the save changes the
         visibility of a package, or activates or deactivates the package. It is also called if the
@@ -461,9 +466,11 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
             )
         return _ImageValues({name: value for name, value in values.items() if name not in kept})
 
-    def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
+    def save(repository: Any, image: Any, from_state: str | None = None) -> None:
         is_package = image.container_format == container_format
-        write = functools.partial(_save_image, repository, image, *arguments, **options)
+        if is_package:
+            from_state = from_state or _former_status(image)
+        write = functools.partial(_save_image, repository, image, from_state=from_state)
         changes = _checked_changes(image) if is_package else {}
         _saving.changed = _changed_properties(image) if is_package else None
         if changes or (is_package and unchanged(repository.context)):
@@ -477,6 +484,13 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
     glance.db.ImageRepo._format_image_from_db = load
     glance.db.ImageRepo._format_image_to_db = values_of
     glance.db.ImageRepo.save = save
+
+
+def _former_status(image: Any) -> str | None:
+    """Return the status that Glance has read; None for a new image, or for an unchanged status."""
+    loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+    former: str | None = loaded.get("status")
+    return former if former != image.status else None
 
 
 def _checked_changes(image: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ image must never get into a state in which Glance would always refuse to stage i
 
 import datetime
 import re
+from http import HTTPStatus
 from typing import Any
 
 import webob
@@ -55,7 +56,8 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
     :param image: the package.
     :param application: Glance's application.
     :raises RefusedRequest: if another request stages or imports the data at the same time, or has
-        deleted the package.
+        deleted the package. If this request makes no progress for ``import_timeout`` seconds,
+        another one may take its place.
     """
     is_staging = internals.routed_method(req) == _METHODS["stage"]
     if is_staging:
@@ -67,12 +69,30 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
             raise _claimed(image)
         return req.get_response(application)
     try:
-        with internals.claimed(image.id):
+        with internals.claimed(image.id) as claim:
             if is_staging:
                 _remove_staged(image.id)
-            return req.get_response(application)
+            response = req.get_response(application)
+            # Glance answers with 500 if the status is not that of a running import any more.
+            if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+                _check_claim(image, claim)
+            return response
     except internals.Claimed as error:
         raise _claimed(image) from error
+
+
+def _check_claim(image: ImageRow, claim: str) -> None:
+    """Check that a request still has its claim.
+
+    :raises RefusedRequest: if another request has removed the claim.
+    """
+    found = image_rows.find_image(image.id)
+    if found is None or found.properties.get(internals.CLAIM) != claim:
+        raise conflict(
+            f"this request made no progress for {SETTINGS['import_timeout']} seconds, and another "
+            f"one has taken its place; read image {image.id}, and stage the data again if it is "
+            f"{internals.QUEUED}"
+        )
 
 
 def _remove_staged(image_id: str) -> None:

@@ -3,12 +3,13 @@
 """A filter inside Glance that lets one save of an image, or one deletion, wait for the test.
 
 A deletion waits where Glance has marked the image as deleted, and begins its second transaction;
-or before it deletes the data; or, as any other request, before Glance reads the image.
+or before it deletes the data; or, as any other request, before Glance reads the image. A request
+that stages data waits before Glance reads the data.
 
 Files in the directory of the configuration take turns: ``hold``, or ``hold-data`` for a deletion
 that is to wait before it deletes the data, or ``hold-get`` for a request that is to wait before
-Glance reads the image, is written by the test, ``held`` by Glance once a change waits, and
-``release`` by the test.
+Glance reads the image, or ``hold-staging`` for one that stages data, is written by the test,
+``held`` by Glance once a change waits, and ``release`` by the test.
 """
 
 import functools
@@ -19,6 +20,7 @@ from typing import Any
 
 import glance.db
 from glance import location
+from glance.common import utils
 from glance.db.sqlalchemy import api
 
 from tests.functional.glance import trusted_tokens
@@ -27,11 +29,23 @@ from tests.processes import wait_until
 
 def filter_factory(conf: dict[str, str], **options: str) -> Callable[[Any], Any]:
     """Return the filter ``trusted_tokens``, for paste.deploy."""
-    glance.db.ImageRepo.save = _save
-    api.image_destroy = _destroy
-    location.ImageProxy.delete = _delete_data
-    glance.db.ImageRepo.get = _get
-    return trusted_tokens.filter_factory(conf, **options)
+    trusting = trusted_tokens.filter_factory(conf, **options)
+
+    def held(application: Any) -> Any:
+        _hold()
+        return trusting(application)
+
+    return held
+
+
+def _hold() -> None:
+    """Let functions wait, most of which the filter of packages has replaced by its own."""
+    assert glance.db.ImageRepo.save.__module__ == "glare_murano.glance.internals"
+    glance.db.ImageRepo.save = _later(glance.db.ImageRepo.save)
+    api.image_destroy = _later(api.image_destroy)
+    location.ImageProxy.delete = _later(location.ImageProxy.delete, "hold-data")
+    glance.db.ImageRepo.get = _later(glance.db.ImageRepo.get, "hold-get")
+    utils.LimitingReader = _later(utils.LimitingReader, "hold-staging")
 
 
 def _later(function: Callable[..., Any], hold: str = "hold") -> Callable[..., Any]:
@@ -44,8 +58,3 @@ def _later(function: Callable[..., Any], hold: str = "hold") -> Callable[..., An
         return function(*arguments, **options)
 
     return call
-
-
-_save, _destroy = _later(glance.db.ImageRepo.save), _later(api.image_destroy)
-_delete_data = _later(location.ImageProxy.delete, "hold-data")
-_get = _later(glance.db.ImageRepo.get, "hold-get")

@@ -120,6 +120,26 @@ def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
     assert images.request("GET", f"/v2/images/{package.id}/file").content == data
 
 
+def test_a_slow_request_to_stage_data_ends_no_release(
+    glance: service.Glance, images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    draft = images.create(package_name).json()["id"]
+
+    with _held(glance, "hold-staging", lambda: images.put(draft, b"late")) as slow:
+        service.wait_for_import_timeout()
+        images.imported(draft, data)
+        published = image_admin.publications(draft, visibility="public")
+        assert published.status_code == 200, published.text
+
+    assert "another one has taken its place" in refusal(slow.result(), 409)
+    found = images.show(draft)
+    assert (found["status"], found["visibility"]) == ("active", "public")
+    assert form.is_release(found)
+    assert _found(images, package_name) == [package_name]
+    assert images.request("GET", f"/v2/images/{draft}/file").content == data
+
+
 def test_a_deletion_that_was_cut_leaves_the_draft_and_can_be_repeated(
     glance: service.Glance, images: ImageClient, package_name: str
 ) -> None:
