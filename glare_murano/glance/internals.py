@@ -46,7 +46,13 @@ from sqlalchemy.engine import Connection
 from glare_murano import images
 from glare_murano.glance import image_policies
 from glare_murano.service import busy_transactions
-from glare_murano.service.refusals import RefusedRequest, conflict, forbidden, not_found
+from glare_murano.service.refusals import (
+    RefusedRequest,
+    bad_request,
+    conflict,
+    forbidden,
+    not_found,
+)
 
 Result = TypeVar("Result")
 
@@ -220,11 +226,15 @@ def routed_method(request: webob.Request) -> str:
     The router reads the method from the parameter ``_method`` in the URL. If the URL has no such
     parameter, the router looks for it in the body of an HTML form. The function that handles the
     request may then read the same body as JSON.
+
+    :raises RefusedRequest: if the body is a malformed HTML form.
     """
     try:
         preferred = _sent_values(request).get("_method")
     except UnicodeDecodeError:
         preferred = None
+    except ValueError as error:
+        raise bad_request("the body is not an HTML form, as its Content-Type says") from error
     return str(preferred.upper() if preferred else request.method)
 
 

@@ -14,7 +14,7 @@ All other functions return results about as large as their arguments, or iterato
 import datetime
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonpatch
@@ -26,6 +26,7 @@ from yaql.standard_library import (
     date_time,
     legacy,
     math,
+    queries,
     regex,
     strings,
     system,
@@ -34,6 +35,11 @@ from yaql.standard_library import (
 from loader.engine import yaql_format, yaql_quota
 
 _POINTER_SIZE = 8
+# Limits of a regular expression; see ``_compile``.
+_MAX_PATTERN = 4_000
+_MAX_GROUPS = 100
+_MAX_ASTRAL = 16
+_ASTRAL = re.compile(r"[\U00010000-\U0010ffff]|\\[UN]")
 # Variables with this first character belong to the engine, such as the class whose code runs.
 _RESERVED = "?"
 
@@ -186,7 +192,56 @@ def _parse_time(text: str, template: str | None) -> datetime.datetime:
     return found
 
 
+# Generators
+
+
+def _generate_many(engine: Any, initial: Any, producer: Callable[[Any], Any], *rest: Any) -> Any:
+    # Python would store all that an endless iterator produces, before YAQL counts it.
+    size = 0
+
+    def produce(item: Any) -> Iterator[Any]:
+        nonlocal size
+        for each in utils.limit_iterable(producer(item), engine):
+            size += yaql_quota.whole_size(each)
+            yaql_quota.check_size(size, yaql_quota.WHOLE_QUOTA)
+            yield each
+
+    return queries.generate_many(engine, initial, produce, *rest)
+
+
 # Regular expressions
+
+
+def _compile(
+    pattern: str, ignore_case: bool = False, multi_line: bool = False, dot_all: bool = False
+) -> re.Pattern[str]:
+    """Compile a regular expression that can be interrupted, and matches in a bounded memory.
+
+    Python looks for an interruption after each 4,096 steps of a match only. A step stores the
+    places of all groups, and compares with each character of a set that is beyond U+FFFF.
+
+    :raises ValueError: if the expression is longer than ``_MAX_PATTERN``, has more than
+        ``_MAX_GROUPS`` groups, or more than ``_MAX_ASTRAL`` characters beyond U+FFFF.
+    """
+    astral = len(_ASTRAL.findall(pattern)) if len(pattern) <= _MAX_PATTERN else 0
+    for name, found, most in (
+        ("characters", len(pattern), _MAX_PATTERN),
+        ("characters beyond U+FFFF", astral, _MAX_ASTRAL),
+    ):
+        _check_pattern(name, found, most)
+    flags = re.IGNORECASE * ignore_case | re.MULTILINE * multi_line | re.DOTALL * dot_all
+    compiled = re.compile(pattern, flags)
+    _check_pattern("groups", compiled.groups, _MAX_GROUPS)
+    return compiled
+
+
+def _check_pattern(name: str, found: int, most: int) -> None:
+    if found > most:
+        raise ValueError(f"a regular expression has {found:,} {name}; at most {most:,} are allowed")
+
+
+def _contains(text: str, pattern: str) -> bool:
+    return _compile(pattern).search(text) is not None
 
 
 def _substitute(pattern: re.Pattern[str], text: str, new: str, count: int) -> str:
@@ -259,7 +314,7 @@ class _LimitedPattern:
 # Variables
 
 
-def _check_name(name: Any) -> None:
+def check_variable(name: Any) -> None:
     """Check that a package may set a variable: names that begin with ``?`` belong to the engine.
 
     By setting ``?type``, code could read and write private data of another class. ``let`` needs no
@@ -273,7 +328,7 @@ def _check_name(name: Any) -> None:
 
 def _unpack(sequence: Iterable[Any], context: Any, *names: str) -> Any:
     for name in names:
-        _check_name(name)
+        check_variable(name)
     return system.unpack(sequence, context, *names)
 
 
@@ -286,7 +341,7 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
     def checked(mapping: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def pair(value: Any) -> Any:
             found = mapping(value)
-            _check_name(found.destination if isinstance(found, utils.MappingRule) else found[-1])
+            check_variable(found.destination if isinstance(found, utils.MappingRule) else found[-1])
             return found
 
         return pair
@@ -361,6 +416,11 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     regex.replace_by_string: _limit_callback(regex.replace_by_string, 2),
     regex.split: _split,
     regex.split_string: lambda text, pattern, most: _split(pattern, text, most),
+    queries.generate_many: _generate_many,
+    regex.regex: _compile,
+    regex.matches_: _contains,
+    regex.matches_operator_string: _contains,
+    regex.not_matches_operator_string: lambda text, pattern: not _contains(text, pattern),
     system.unpack: _unpack,
     legacy.as_: _set_from_pairs,
 }

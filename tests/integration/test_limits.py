@@ -14,6 +14,7 @@ import pathlib
 import re
 import resource
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from murano.dsl import helpers
 from yaql.language import utils
 
 from loader.engine import task_usage, yaql_quota
+from loader.engine.patches import yaql_limits
 from tests import packages
 from tests.integration import tasks
 
@@ -83,7 +85,7 @@ def _peak() -> int:
 
 def returning(expression: str) -> str:
     """Return a statement; the expression is quoted for YAML."""
-    return f"Return: !yaql {json.dumps(expression)}"
+    return f"Return: !yaql {json.dumps(expression, ensure_ascii=False)}"
 
 
 # Each operation doubles the value.
@@ -120,8 +122,8 @@ DIGITS = "YAQL's memory quota allows 4,300"
         ("('a' * 10000).replace(regex('a'), 'x' * 100000)", QUOTA),
         ("regex('').replaceBy('a' * 10000, 'x' * 100000)", QUOTA),
         ("('a' * 10000).replaceBy(regex(''), 'x' * 100000)", QUOTA),
-        ("regex('()' * 1000).split('a' * 100000)", QUOTA),
-        ("('a' * 100000).split(regex('()' * 1000))", QUOTA),
+        ("regex('()' * 100).split('a' * 100000)", QUOTA),
+        ("('a' * 100000).split(regex('()' * 100))", QUOTA),
         ("base64encode('x' * 500000)", QUOTA),
         ("('$' + '{a}' * 1000).bind({a => 'x' * 1000})", QUOTA),
         ("range(2000).select('x' * 260000 + str($)).toList()", WHOLE),
@@ -181,6 +183,11 @@ def test_a_doubled_value_is_refused_in_statements(run: Run) -> None:
         ("list(1, null, true).join('-')", "1-null-true"),
         ("'-'.join(list(1, 2))", "1-2"),
         ("str(list(1, a))", "(1, 'a')"),
+        ("generateMany(1, [$ * 2, $ * 2 + 1].where($ < 8))", [1, 2, 3, 4, 5, 6, 7]),
+        ("generateMany(1, [$ * 2, $ * 2 + 1].where($ < 8), depthFirst => true).len()", 7),
+        ("list('aB'.matches('^ab$'), 'ab' =~ 'b', 'ab' !~ '^b')", [False, True, True]),
+        ("'A\nB'.replace(regex('^a|b$', true, true), c)", "c\nc"),
+        ("regex('a.b', dotAll => true).matches('a\nb')", True),
         ("let(range(3).memorize()) -> list($.sum(), $.len(), $.sum())", [3, 3, 3]),
         ("let(range(3).memorize()) -> list($.first(), $.first(), $.last())", [0, 0, 2]),
         ("range(2).join(range(2), true, $1 * 2 + $2)", [0, 1, 2, 3]),
@@ -240,6 +247,66 @@ def test_values_larger_than_the_quota_are_refused(values: list[tuple[int, Any]])
 )
 def test_values_within_the_quota_are_allowed(values: list[tuple[int, Any]]) -> None:
     yaql_quota.limit_memory_usage(None, *values)
+
+
+@pytest.mark.parametrize(
+    ("expression", "limit"),
+    [
+        ("generateMany(0, sequence()).len()", "more than 2000 elements"),
+        ("generateMany(0, [0].repeat()).len()", "more than 2000 elements"),
+        ("generateMany(0, range(2000).select('x' * 10000), $ * 0).len()", WHOLE),
+        ("'a'.matches('a' * 4001)", "has 4,001 characters; at most 4,000"),
+        ("'a' =~ ('a' * 4001)", "has 4,001 characters; at most 4,000"),
+        ("'a' !~ ('a' * 4001)", "has 4,001 characters; at most 4,000"),
+        ("regex('()' * 101)", "has 101 groups; at most 100"),
+        ("regex('[' + '\U0001f600' * 17 + ']*b')", "has 17 characters beyond U\\+FFFF; at most 16"),
+        ("regex('[' + '\\\\U0001F600' * 17 + ']*b')", "has 17 characters beyond U"),
+    ],
+)
+def test_what_python_computes_without_an_interruption_is_refused(
+    run: Run, expression: str, limit: str
+) -> None:
+    with pytest.raises(Exception, match=limit):
+        run(returning(expression))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "For: '?type'\n        In: [typeinfo(std:Environment)]\n        Do: [$x: 1]",
+        "For: $?type\n        In: [typeinfo(std:Environment)]\n        Do: [$x: 1]",
+        "Try: [Throw: A]\n        Catch: [{As: '?type', Do: [Return: 1]}]",
+    ],
+)
+def test_a_package_sets_no_variable_of_the_engine(run: Run, statement: str) -> None:
+    with pytest.raises(Exception, match=r"variable \$?\?type belongs to the engine"):
+        run(statement)
+
+
+def test_an_argument_is_no_variable_of_the_engine(
+    conf: Any, name: str, tmp_path: pathlib.Path
+) -> None:
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+    content = packages.content(name, "1.2.0")
+    code = _CLASS.format(name=name, body="      - Return: 1")
+    method = "  other:\n    Arguments:\n      - '?type': {Contract: $}\n    Body: []\n"
+    content["Classes/Thing.yaml"] = (code + method).encode()
+    packages.write(tmp_path / name, content)
+
+    with pytest.raises(Exception, match=r"variable \?type belongs to the engine"):
+        tasks.call_static(f"{name}.Thing", "go")
+
+
+def test_warnings_about_what_a_package_writes_are_not_kept(run: Run, conf: Any) -> None:
+    # A cell ends with its request.
+    conf.set_override("request_cells", False, "engine")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yaql_limits.ignore_warnings()
+        assert run(returning("'[a'.matches('[[a]+')")) is True
+        assert run(returning("datetime('2020-01-01 10:00 QQX').year")) == 2020
+
+    assert [each for each in caught if "yaql" in each.filename or "dateutil" in each.filename] == []
 
 
 def test_what_an_iterator_remembers_is_limited(run: Run) -> None:

@@ -35,7 +35,13 @@ from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import InvalidName, InvalidVersion, shown
 from glare_murano.package.manifest import check_fqn
 from glare_murano.service import notifications, refusals, request_reading
-from glare_murano.service.refusals import RefusedRequest, bad_request, forbidden, not_found
+from glare_murano.service.refusals import (
+    RefusedRequest,
+    bad_request,
+    conflict,
+    forbidden,
+    not_found,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -96,6 +102,8 @@ class ImageRequestFilter:
             _raise_refusal(req, response)
         except RefusedRequest as refusal:
             return _answer(req, refusal)
+        except internals.ImagesBusy:
+            return _answer(req, conflict(internals.BUSY))
         return response
 
     def _respond(self, req: webob.Request, path: str) -> webob.Response:

@@ -37,6 +37,8 @@ def install() -> None:
     options.register(cfg.CONF, config.SERVICE_OPTIONS)
     yaql_limits.provide_format()
     yaql_limits.enforce_quota()
+    yaql_limits.reserve_variables()
+    yaql_limits.ignore_warnings()
     yaql_limits.draw_from_system()
     loader_choice.choose_package_loader()
     loader_choice.replace_plugin_loader()

@@ -3,13 +3,21 @@
 """Give YAQL a safe ``format``, and apply the memory quota to every function."""
 
 import random
+import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from murano.dsl import helpers, yaql_integration
+from murano.dsl import (
+    helpers,
+    macros,
+    murano_method,
+    virtual_exceptions,
+    yaql_integration,
+)
 from murano.engine.system import yaql_functions
 from yaql.language import specs, utils, yaqltypes
-from yaql.standard_library import math
+from yaql.standard_library import date_time, math
 
 from loader.engine import yaql_format, yaql_guards, yaql_quota
 
@@ -44,6 +52,46 @@ def enforce_quota() -> None:
         replacement = yaql_guards.REPLACEMENTS.get(definition.payload)
         if replacement is not None:
             definition.payload = replacement
+
+
+def reserve_variables() -> None:
+    """Refuse names of loop variables, arguments and caught exceptions that belong to the engine.
+
+    Murano 16 takes any name. A loop over ``?type``, for example, would let its body read and write
+    the private data of another class.
+    """
+    run_for, run_catch = macros.ForMacro.execute, virtual_exceptions.CatchBlock.execute
+    make_argument = murano_method.MuranoMethodArgument.__init__
+
+    def execute_for(loop: Any, context: Any) -> None:
+        yaql_guards.check_variable(loop._var)
+        run_for(loop, context)
+
+    def execute_catch(block: Any, context: Any) -> Any:
+        yaql_guards.check_variable(block._as)
+        return run_catch(block, context)
+
+    def make(argument: Any, method: Any, method_name: str, name: str, declaration: Any) -> None:
+        yaql_guards.check_variable(name)
+        make_argument(argument, method, method_name, name, declaration)
+
+    macros.ForMacro.execute = execute_for
+    virtual_exceptions.CatchBlock.execute = execute_catch
+    murano_method.MuranoMethodArgument.__init__ = make
+
+
+def ignore_warnings() -> None:
+    """Ignore Python's warnings about what packages write.
+
+    Python would keep the text of each such warning for ever, and write it to the standard error
+    without the limit of messages.
+    """
+    # A regular expression with the beginning of a set in a set.
+    warnings.filterwarnings(
+        "ignore", category=FutureWarning, module=re.escape(yaql_guards.__name__)
+    )
+    # A time in an unknown zone.
+    warnings.filterwarnings("ignore", category=date_time.parser.UnknownTimezoneWarning)
 
 
 def draw_from_system() -> None:

@@ -110,22 +110,37 @@ def test_a_yank_reads_the_package_again_after_its_lock(site: service.Glance, fqn
     assert form.YANKED not in client.show(image_id)
 
 
-def test_a_publication_does_not_wait_for_ever(site: service.Glance, fqn: str) -> None:
-    image_id = _stored(site, fqn, "patient")
+@pytest.mark.parametrize(
+    ("properties", "change"),
+    [
+        (UNPUBLISHED, lambda client, id_: client.publications(id_, visibility="private")),
+        ({}, lambda client, id_: client.delete(id_)),
+    ],
+    ids=["publication", "deletion"],
+)
+def test_a_change_does_not_wait_for_ever(
+    site: service.Glance,
+    fqn: str,
+    properties: dict[str, str],
+    change: Callable[[ImageClient, str], requests.Response],
+) -> None:
+    data = packages.package(fqn, Require={"io.murano": "*"})
+    package = stored.package(data, "patient", properties=properties)
+    stored.store(site, [package])
     (client,) = _clients(site, "patient", "member,reader", 1)
 
     with site.connection() as connection:
         lock = sqlalchemy.text("SELECT id FROM images WHERE id = :id FOR UPDATE")
-        connection.execute(lock, {"id": image_id})
+        connection.execute(lock, {"id": package.id})
         start = time.monotonic()
-        refused = client.publications(image_id, visibility="private")
+        refused = change(client, package.id)
         seconds = time.monotonic() - start
 
     assert refused.status_code == 409
     assert "other requests are changing these packages; try again" in refused.text
     # MariaDB's own limit is 50 seconds; PostgreSQL has none.
     assert seconds < 40
-    assert client.publications(image_id, visibility="private").ok
+    assert change(client, package.id).ok
 
 
 def test_a_draft_is_deleted_although_its_import_ends_meanwhile(

@@ -325,3 +325,12 @@ def test_a_killed_change_leaves_the_release(
 
     assert image_admin.show(id_) == before
     assert send().ok
+
+
+def test_a_malformed_form_is_refused(images: ImageClient, package_name: str) -> None:
+    draft = images.create(package_name).json()["id"]
+    headers = {"Content-Type": "multipart/form-data"}
+
+    for path in ("import", "stage"):
+        answer = images.request("POST", f"/v2/images/{draft}/{path}", data=b"a=b", headers=headers)
+        assert "not an HTML form" in refusal(answer, 400)
