@@ -451,8 +451,7 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
 
     def values_of(repository: Any, image: Any) -> dict[str, Any]:
         values: dict[str, Any] = _values_of_image(repository, image)
-        # A new image has no loaded values. Any other image may be wrapped in a proxy.
-        loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+        loaded = _loaded_values(image)
         formats = {image.container_format, loaded.get("container_format", image.container_format)}
         if container_format not in formats:
             return values
@@ -496,10 +495,16 @@ def keep_attributes_through_saves(container_format: str, check: CheckedSave) -> 
     glance.db.ImageRepo.save = save
 
 
+def _loaded_values(image: Any) -> dict[str, Any]:
+    """Return the values of attributes that ``_remember`` has stored; empty for a new image."""
+    # The image may be wrapped in a proxy.
+    loaded: dict[str, Any] = getattr(getattr(image, "base", image), "loaded_values", {})
+    return loaded
+
+
 def _former_status(image: Any) -> str | None:
     """Return the status that Glance has read; None for a new image, or for an unchanged status."""
-    loaded = getattr(getattr(image, "base", image), "loaded_values", {})
-    former: str | None = loaded.get("status")
+    former: str | None = _loaded_values(image).get("status")
     return former if former != image.status else None
 
 
@@ -508,7 +513,7 @@ def _checked_changes(image: Any) -> dict[str, Any]:
 
     These are the visibility, and the status of a package that is activated or deactivated.
     """
-    loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+    loaded = _loaded_values(image)
     now = {name: getattr(image, name) for name in _GUARDED if name in loaded}
     changes = {name: value for name, value in now.items() if value != loaded[name]}
     statuses = {loaded.get("status"), image.status}

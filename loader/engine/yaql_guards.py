@@ -223,12 +223,8 @@ def _compile(
     :raises ValueError: if the expression is longer than ``_MAX_PATTERN``, has more than
         ``_MAX_GROUPS`` groups, or more than ``_MAX_ASTRAL`` characters beyond U+FFFF.
     """
-    astral = len(_ASTRAL.findall(pattern)) if len(pattern) <= _MAX_PATTERN else 0
-    for name, found, most in (
-        ("characters", len(pattern), _MAX_PATTERN),
-        ("characters beyond U+FFFF", astral, _MAX_ASTRAL),
-    ):
-        _check_pattern(name, found, most)
+    _check_pattern("characters", len(pattern), _MAX_PATTERN)
+    _check_pattern("characters beyond U+FFFF", len(_ASTRAL.findall(pattern)), _MAX_ASTRAL)
     flags = re.IGNORECASE * ignore_case | re.MULTILINE * multi_line | re.DOTALL * dot_all
     compiled = re.compile(pattern, flags)
     _check_pattern("groups", compiled.groups, _MAX_GROUPS)
