@@ -116,15 +116,16 @@ class Rule(enum.StrEnum):
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"
-    """A YAML file, or all class files together, have more than 1 MiB or 100,000 values. Move
-    data into resources."""
+    """A YAML file, or all class files together, have more than 1 MiB or 100,000 values, or a file
+    has more than 100 ``%TAG`` directives. A string counts as one value more for each 64 characters.
+    Move data into resources."""
     YAML_DEPTH = "yaml-depth"
     """YAML is nested more than 64 levels deep. Use fewer levels."""
     YAML_TAG = "yaml-tag"
     """A YAML tag is neither standard nor ``!yaql``. Remove the tag."""
     YAML_ALIAS = "yaml-alias"
-    """A YAML alias contains itself, or aliases expand to more than 100,000 values. Write out
-    the values."""
+    """A YAML alias contains itself, or aliases expand to more than 100,000 values. A string counts
+    as one value more for each 64 characters. Write out the values."""
     YAML_KEY = "yaml-key"
     """A mapping in a class file or a form has a key twice. Some programs would use the first value,
     others the last. Write each key once. In a form, a key that is repeated with the same value is

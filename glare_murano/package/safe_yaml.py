@@ -19,8 +19,12 @@ from glare_murano.package.rules import Rule
 
 MAX_DEPTH = 64
 MAX_SIZE = 1024 * 1024
-# The greatest number of nodes in a file, after aliases are expanded.
+# The greatest number of values in a file, after aliases are expanded. A long string counts as
+# several values, since an alias takes few characters, and programs read the string each time.
 MAX_EXPANDED = 100_000
+LONG_STRING = 64
+# libyaml compares each of these directives with all before it.
+_MAX_TAG_DIRECTIVES = 100
 
 NULL = "tag:yaml.org,2002:null"
 YAQL = "!yaql"
@@ -104,14 +108,18 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
 
     :param data: the file in UTF-8 or UTF-16.
     :param name: the name of the file, for messages.
-    :returns: the root nodes, without empty documents at the end, and the total number of nodes
-        after aliases are expanded.
+    :returns: the root nodes, without empty documents at the end, and the total number of values
+        after aliases are expanded. A string counts as one value more for each 64 characters.
     :raises InvalidPackage: if the file is not valid YAML, is too large, is nested too deep, has an
-        unknown tag, has an alias that contains itself, or has too many nodes after aliases are
-        expanded.
+        unknown tag, has an alias that contains itself, has too many values after aliases are
+        expanded, or has too many ``%TAG`` directives.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
+    # UTF-16 has a zero byte beside each of these letters.
+    if data.replace(b"\0", b"").count(b"%TAG") > _MAX_TAG_DIRECTIVES:
+        message = f"more than {_MAX_TAG_DIRECTIVES} directives '%TAG'; remove them"
+        raise _refusal(Rule.YAML_SIZE, name, message)
     try:
         node_characters = len(data) - len(data.translate(None, _NODE_CHARACTERS))
         if node_characters > _SAFE_COUNT or (b"&" in data and b"*" in data):
@@ -320,16 +328,17 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _count_expanded(roots: list[yaml.Node], name: str) -> int:
-    """Check the nodes of a file, and return their number after aliases are expanded.
+    """Check the nodes of a file, and return the number of values after aliases are expanded.
 
-    :raises InvalidPackage: if there are too many nodes, they are nested too deep, or a tag is
+    :raises InvalidPackage: if there are too many values, they are nested too deep, or a tag is
         unknown.
     """
     count, level = 0, roots
     for depth in itertools.count():
-        count += len(level)
+        lengths = [len(node.value) // LONG_STRING for node in level if type(node) is _SCALAR]
+        count += len(level) + sum(lengths)
         if count > MAX_EXPANDED:
-            message = f"aliases expand to more than {MAX_EXPANDED} nodes"
+            message = f"aliases expand to more than {MAX_EXPANDED} values"
             raise _refusal(Rule.YAML_ALIAS, name, message, level[-1].start_mark)
         if not _KNOWN_TAGS.issuperset([node.tag for node in level]):
             unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)

@@ -132,6 +132,19 @@ def _aliases() -> bytes:
     return cases.with_manifest(cases.manifest() + "\n".join(lines) + "\n")
 
 
+def _repeated_labels() -> bytes:
+    """Fields with one long label, which the check of forms reads again for each field."""
+    label = "x " * 350_000
+    fields = "".join("    - *field\n" for _ in range(5_000))
+    first = f"    - &field {{name: f, type: string, label: &label {label}!, initial: *label}}\n"
+    return _with_form(_FORM + first + fields)
+
+
+def _tag_directives() -> bytes:
+    lines = "".join(f"%TAG !t{number}! !\n" for number in range(50_000))
+    return _stored_manifest(f"{lines}---\n{cases.manifest()}")
+
+
 def _classes(count: int) -> bytes:
     names = [f"{NAME}.Class{number}" for number in range(count)]
     classes = ", ".join(f"{name}: Thing.yaml" for name in names)
@@ -222,6 +235,8 @@ COSTLY = (
     Costly("keys that nearly match", ACCEPTED, _near_keys),
     Costly("nested lists", ACCEPTED, _nested),
     Costly("aliases", ACCEPTED, _aliases),
+    Costly("a long string repeated by aliases", "yaml-alias", _repeated_labels),
+    Costly("thousands of %TAG directives", "yaml-size", _tag_directives),
     Costly("many classes", ACCEPTED, lambda: _classes(1_000)),
     Costly("10,000 classes", "manifest-limit", lambda: _classes(10_000)),
     Costly("long names of base classes", ACCEPTED, _bases, "manifest-limit"),

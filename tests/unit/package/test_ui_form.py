@@ -512,3 +512,5 @@ def test_a_form_is_limited_like_any_yaml() -> None:
         f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(5)
     )
     assert wrong(bomb)[0].endswith("[yaml-alias]")
+    long = f"a: &a {'x' * 64_000}\nb: [{', '.join(['*a'] * 101)}]\n"
+    assert wrong(long)[0].endswith("[yaml-alias]")
