@@ -295,6 +295,7 @@ def test_a_marker_that_is_none_is_refused(reader: Client) -> None:
         ("tags=gt:a", "without operator"),
         ("sort=tags", "tags"),
         ("sort=name:up", "direction"),
+        ("sort=name,created_at,name:asc", "sort names a field twice"),
         ("limit=-1", "Limit"),
         ("limit=many", "Limit"),
         ("created_at=gt:yesterday", "yesterday"),
