@@ -24,6 +24,8 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
     404: exc.HTTPNotFound,
     409: exc.HTTPConflict,
     413: exc.HTTPRequestEntityTooLarge,
+    # A long query gets longer when it is passed on.
+    414: exc.HTTPBadRequest,
 }
 
 

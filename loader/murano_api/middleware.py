@@ -2,18 +2,19 @@
 
 """The WSGI filter ``murano-packages`` for murano-api's pipeline.
 
-In the pipeline, the filter follows ``authtoken`` and ``context``. It answers all requests below
-``/v1/catalog``, requests for static actions, and some requests for schemas (see
+In the pipeline, the filter follows ``authtoken`` and ``context``. It answers all requests for
+``/v1/catalog`` and below, all requests for static actions, and some requests for schemas (see
 ``object_schemas``). It passes all other requests on to Murano.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import routes
 from murano.common import wsgi
 from oslo_config import cfg
+from webob import exc
 
 from loader.murano_api import object_schemas, request_bodies
 from loader.murano_api.packages import CatalogController
@@ -37,6 +38,10 @@ _ROUTES = (
     ("GET", _CATEGORY, "get_category"),
     ("DELETE", _CATEGORY, "delete_category"),
 )
+
+# Murano's router would read another method from ``_method`` in the query or in a form, and so it
+# could find what this filter does not.
+_ANSWERED = re.compile(r"/v1/(actions|catalog(/.*)?)", re.DOTALL)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -73,14 +78,26 @@ class CatalogFilter:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         # Murano's router treats several slashes as one.
-        path = re.sub("/+", "/", environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"])
-        found = self._mapper.match(path.rstrip("/"), environ)
+        path = re.sub("/+", "/", _path(environ)).rstrip("/")
+        found = self._mapper.match(path, environ)
         if not found:
-            return self._application(environ, start_response)
+            is_answered = _ANSWERED.fullmatch(path)
+            application = exc.HTTPNotFound() if is_answered else self._application
+            return application(environ, start_response)
         environ["wsgiorg.routing_args"] = ((), found)
         resource: wsgi.Resource = found["controller"]
         answer: Iterable[bytes] = resource(environ, start_response)
         return answer
+
+
+def _path(environ: Mapping[str, Any]) -> str:
+    """Return the path of a request from the version of the API on.
+
+    The filter stands before or behind the application that removes the version from ``PATH_INFO``.
+    A server may have removed a prefix, such as ``/application-catalog``.
+    """
+    version = "/v1" if environ.get("SCRIPT_NAME", "").endswith("/v1") else ""
+    return f"{version}{environ['PATH_INFO']}"
 
 
 def filter_factory(

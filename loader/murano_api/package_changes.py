@@ -169,10 +169,11 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
         return _each_once(value)
     if operation == "add":
         return _each_once(before, value)
+    known, removed = set(before), set(value)
     for each in value:
-        if each not in before:
+        if each not in known:
             raise MissingValue(f"the {name} of the package do not contain {quoted(each)}")
-    return [each for each in before if each not in value]
+    return [each for each in before if each not in removed]
 
 
 def _each_once(*lists: Iterable[str]) -> list[str]:

@@ -190,8 +190,11 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
 
         These are the categories in Murano's database, and others that packages have.
         """
-        # Murano's controller checks the policy and the parameters.
-        super().list_categories(req)
+        # Murano's controller checks the policy and the parameters. It does not know categories that
+        # only packages have, so it must not look for one at which a page ends.
+        first = req.copy_get()
+        first.GET.pop("marker", None)
+        super().list_categories(first)
         rows = list(self._categories(req))
         return _category_page(rows, req.GET, self._validate_limit(req.GET.get("limit")))
 

@@ -6,6 +6,7 @@ Murano reads bodies of any size into memory, and answers some malformed bodies w
 """
 
 import json
+from collections.abc import Mapping
 from typing import IO, Any
 
 import webob
@@ -14,21 +15,32 @@ from murano.common import exceptions, wsgi
 from oslo_config import cfg
 from webob import exc
 
+from glare_murano.fields import MAX_ELEMENTS
+from glare_murano.package.errors import quoted
+
 CONF = cfg.CONF
 
 _MIB = 1024 * 1024
 _UPLOAD = "multipart/form-data"
+_PATCH = "application/murano-packages-json-patch"
+# The largest number of changes in a request. Murano checks its schema for each of them.
+_MAX_CHANGES = 200
+# Murano would also answer with application/octet-stream, which it cannot write.
+_ANSWERS = ("application/json", "application/xml")
 
 
 class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
     """Murano's reader of bodies, with a limit on their size."""
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
+        if request.content_length is None and request.headers.get("Transfer-Encoding"):
+            raise exc.HTTPLengthRequired(explanation="Send the header Content-Length")
         # A body may have 1 MiB more than an archive, for the metadata and the multipart form.
-        # murano-api does not read a body without a length.
         if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
             raise _too_large()
         try:
+            if request.content_type == _PATCH:
+                _check_changes(json.loads(request.body or b"null"))
             if request.content_type == _UPLOAD:
                 # Each part of a form is read into a file, and not the whole body into memory.
                 return self.get_body_deserializer(_UPLOAD).deserialize(request, action)
@@ -44,16 +56,19 @@ def resource(controller: object) -> wsgi.Resource:
     """Return a WSGI application that calls a controller; it accepts Murano's content types."""
     made = catalog.create_resource()
     made.controller = controller
-    types = made.deserializer.specific_content_types
-    made.deserializer = _Deserializer(specific_content_types=types)
+    # The result of a static action may be any value, which XML cannot represent.
+    types = {**made.deserializer.specific_content_types, "execute": ["application/json"]}
+    made.deserializer = _Deserializer(
+        supported_content_types=_ANSWERS, specific_content_types=types
+    )
     return made
 
 
 def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     """Return the two parts of an upload: the archive and its metadata.
 
-    :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, or if the
-        rest is more than one JSON object.
+    :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, if the rest
+        is more than one JSON object, or if a list in this object is too long.
     """
     parts = list(body.values()) if body else []
     files = [part.file for part in parts if hasattr(part, "file")]
@@ -70,7 +85,41 @@ def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     files[0].seek(0)
     if size > CONF.murano.package_size_limit * _MIB:
         raise _too_large()
-    return files[0], others[0] if others else {}
+    metadata = others[0] if others else {}
+    _check_lists(metadata)
+    return files[0], metadata
+
+
+def _check_changes(body: Any) -> None:
+    """Check the number of changes, and the lists in them; Murano checks everything else.
+
+    :raises HTTPBadRequest: if there are too many changes, or if a list is not valid.
+    """
+    if not isinstance(body, list):
+        return
+    if len(body) > _MAX_CHANGES:
+        raise exc.HTTPBadRequest(explanation=f"A request has at most {_MAX_CHANGES} changes")
+    for change in body:
+        if isinstance(change, dict):
+            _check_lists(change)
+
+
+def _check_lists(values: Mapping[str, Any]) -> None:
+    """Check the length of all lists in some values, and that they contain only strings.
+
+    Murano looks for repeated elements. If they are not strings, it compares each with all others.
+
+    :raises HTTPBadRequest: if a list is not valid.
+    """
+    for name, value in values.items():
+        if isinstance(value, list) and len(value) > MAX_ELEMENTS:
+            raise exc.HTTPBadRequest(
+                explanation=f"{quoted(name)} has more than {MAX_ELEMENTS} elements"
+            )
+        if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+            raise exc.HTTPBadRequest(
+                explanation=f"{quoted(name)}: an element is not of type string"
+            )
 
 
 def _too_large() -> exc.HTTPBadRequest:

@@ -21,6 +21,7 @@ import requests
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = "/v1/catalog/packages"
+PREFIX = "/application-catalog"
 PASTE_FILE = ROOT / "loader/engine/etc/murano-paste.ini"
 
 
@@ -131,6 +132,7 @@ def main() -> None:
     else:
         application = fault.FaultWrapper(context.ContextMiddleware(router.API.factory({})))
         application = _below_v1(_Trusting(application))
+    application = _with_prefix(application)
     server = waitress.create_server(application, host="127.0.0.1", port=0, threads=4)
     print(f"http://127.0.0.1:{server.effective_port}", flush=True)
     server.run()
@@ -160,6 +162,18 @@ def _below_v1(application: Any) -> Any:
         path = environ["PATH_INFO"]
         if path.startswith("/v1/"):
             environ.update(SCRIPT_NAME="/v1", PATH_INFO=path.removeprefix("/v1"))
+        return application(environ, start_response)
+
+    return mounted
+
+
+def _with_prefix(application: Any) -> Any:
+    """Mount an application below ``PREFIX`` as well, as a web server may do."""
+
+    def mounted(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        path = environ["PATH_INFO"]
+        if path.startswith(f"{PREFIX}/"):
+            environ.update(SCRIPT_NAME=PREFIX, PATH_INFO=path.removeprefix(PREFIX))
         return application(environ, start_response)
 
     return mounted

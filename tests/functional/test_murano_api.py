@@ -380,6 +380,13 @@ def test_several_slashes_are_one(
     assert get(f"{path}//{reference}")["id"] == reference
 
 
+def test_a_prefix_of_the_path_is_ignored(murano_url: str, project: str, publish: Publish) -> None:
+    reference = publish()
+    url = f"{murano_url}{murano_api.PREFIX}{murano_api.PACKAGES}?owned=true"
+    found = requests.get(url, headers={"X-Auth-Token": f"user:{project}:member"}, timeout=60)
+    assert [package["id"] for package in found.json()["packages"]] == [reference]
+
+
 @pytest.mark.parametrize(
     "parameter", [{"limit": "0"}, {"limit": "-1"}, {"limit": "x"}, {"sort_dir": "x"}]
 )
@@ -413,6 +420,8 @@ def test_categories_are_those_of_murano_and_of_the_packages(
     assert by_count[0].package_count >= by_count[-1].package_count == 0
     first, second = murano.categories.list(limit=2)
     assert murano.categories.list(limit=1, marker=first.id)[0].id == second.id
+    (before, *_) = murano.categories.list(sort_dir="desc", marker=other.id)
+    assert before.name == max(category for category in listed if category < other.name)
     with pytest.raises(exceptions.HTTPNotFound):
         murano.categories.get("unknown")
 
@@ -595,6 +604,81 @@ def test_a_malformed_change_is_refused(
     content_type = "application/murano-packages-json-patch"
     answer = send("PATCH", f"packages/{publish()}", body, content_type)
     assert answer.status_code == status, answer.text
+
+
+_STRINGS = [str(number) for number in range(1025)]
+_ADDED = {"op": "add", "path": "/tags", "value": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ([_ADDED] * 201, "at most 200 changes"),
+        ([{**_ADDED, "value": _STRINGS}], "more than 1024 elements"),
+        # Murano would compare each element with all others: 5,000 of them for half a minute.
+        ([{**_ADDED, "value": [{"a": 1}, "x"]}], "an element is not of type string"),
+    ],
+)
+def test_a_change_that_takes_long_to_check_is_refused(
+    send: Send, changes: list[Any], reason: str
+) -> None:
+    content_type = "application/murano-packages-json-patch"
+    answer = send("PATCH", "packages/x", json.dumps(changes), content_type)
+    assert answer.status_code == 400
+    assert reason in answer.text
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [(_STRINGS, "more than 1024 elements"), ([[], "x"], "an element is not of type string")],
+)
+def test_an_upload_whose_values_take_long_to_check_is_refused(
+    send: Send, tags: list[Any], reason: str
+) -> None:
+    metadata = json.dumps({"tags": tags}).encode()
+    body = _part("a", b"PK", "a.zip") + _part("m", metadata) + _END
+    answer = send("POST", "packages", body, _FORM_TYPE)
+    assert answer.status_code == 400
+    assert reason in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "content_type"),
+    [
+        ("PUT", "packages?_method=POST", _part("a", b"PK", "a.zip") + _END, _FORM_TYPE),
+        ("PUT", "packages/x/download?_method=GET", b"", "application/json"),
+        ("POST", "packages/x", b"_method=DELETE", "application/x-www-form-urlencoded"),
+        ("PUT", "../actions?_method=POST", b"[]", "application/json"),
+        ("PUT", "..//actions/?_method=POST", b"[]", "application/json"),
+    ],
+)
+def test_no_request_reaches_murano_s_own_catalogue(
+    send: Send, method: str, path: str, body: bytes, content_type: str
+) -> None:
+    answer = send(method, path, body, content_type)
+    assert (answer.status_code, answer.headers["Content-Length"]) == (404, str(len(answer.content)))
+    assert "The resource could not be found" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("catalog/packages", "application/octet-stream"),
+        ("catalog/categories", "application/octet-stream"),
+        ("actions", "application/octet-stream"),
+        ("actions", "application/xml"),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_refused(
+    murano_url: str, project: str, path: str, accept: str
+) -> None:
+    headers = {"X-Auth-Token": f"user:{project}:member", "Accept": accept}
+    method = "POST" if path == "actions" else "GET"
+    body = {"className": "a.B", "methodName": "c"} if path == "actions" else None
+    answer = requests.request(
+        method, f"{murano_url}/v1/{path}", json=body, headers=headers, timeout=60
+    )
+    assert answer.status_code == 406
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/xml"])

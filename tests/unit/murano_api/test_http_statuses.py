@@ -28,6 +28,7 @@ def test_the_first_cause_with_a_status_counts() -> None:
         (errors.CatalogError("x"), ksa_exceptions.Unauthorized(), exc.HTTPUnauthorized),
         (errors.CatalogError("x"), ksa_exceptions.Forbidden(), exc.HTTPForbidden),
         (errors.CatalogError("x"), ksa_exceptions.Conflict(), exc.HTTPConflict),
+        (errors.CatalogError("x"), ksa_exceptions.HttpError(http_status=414), exc.HTTPBadRequest),
         (errors.CatalogError("x"), ksa_exceptions.BadGateway(), exc.HTTPServiceUnavailable),
     ],
 )
