@@ -82,7 +82,7 @@ class VersionSpec:
     >>> spec.match(Version("1.10.0"))
     True
 
-    :ivar text: the range as written.
+    :ivar text: the range as written, with single blanks as white space.
     :ivar canonical: the clauses of the range with full versions, in a fixed order.
     """
 
@@ -211,7 +211,8 @@ def _parse(text: str) -> VersionSpec:
         for kind in ("==", "!=")
     )
     return VersionSpec(
-        text=text,
+        # Line breaks could forge lines of a log.
+        text=_WHITESPACE.sub(" ", text),
         canonical=",".join(clauses),
         _exact=equal[0] if equal and len(clauses) == 1 else None,
         _edges=_common_edges(list(map(_edges_of, clauses.values()))),
