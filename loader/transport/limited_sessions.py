@@ -3,10 +3,12 @@
 """Make sessions with limits: requests have deadlines, and answers have a maximum size.
 
 The caller's session is not changed. A copy of it gets the limits; the copy has the same
-credentials, but connections of its own.
+credentials, but connections of its own. The copy ignores cookies that a server sets, since one
+session may have requests of several users.
 """
 
 import copy
+import http.cookiejar
 import weakref
 from typing import Any, TypeVar
 
@@ -25,6 +27,13 @@ _MAX_DOCUMENT = 64 * 1024**2
 # A caller's session -> its copy. All adapters for the session use this copy, so that they share its
 # connections.
 _copies = weakref.WeakKeyDictionary[requests.Session, requests.Session]()
+
+
+class _NoNewCookies(http.cookiejar.DefaultCookiePolicy):
+    """Sends the cookies that the caller has set, and accepts no others."""
+
+    def set_ok(self, cookie: http.cookiejar.Cookie, request: Any) -> bool:
+        return False
 
 
 def new() -> requests.Session:
@@ -109,6 +118,7 @@ def _clone(original: _Original) -> _Original:
 
 
 def _limit(session: requests.Session) -> None:
+    session.cookies.set_policy(_NoNewCookies())
     hooks: Any = session.hooks.get("response", [])
     others = [hooks] if callable(hooks) else hooks
     session.hooks = {**session.hooks, "response": [_read_first, *others]}

@@ -8,6 +8,7 @@ import logging
 import requests
 import tenacity
 
+from glare_murano.package.errors import shown
 from loader.transport.deadlines import Deadline
 from loader.transport.failures import is_temporary, without_queries
 
@@ -73,6 +74,6 @@ def _log(state: tenacity.RetryCallState) -> None:
     LOG.log(
         logging.WARNING if state.upcoming_sleep > _LOG_AFTER else logging.INFO,
         "%s; trying again in %.1f seconds",
-        without_queries(str(error)),
+        shown(without_queries(str(error))),
         state.upcoming_sleep,
     )

@@ -235,6 +235,18 @@ def test_no_token_follows_a_redirection(server: Faulty, code: int) -> None:
 
 
 @_CATALOGS
+def test_a_cookie_of_one_request_is_not_sent_with_another(server: Faulty, make: Make) -> None:
+    catalog = make(server)
+    server.faults = [faulty.status(404, Set_Cookie="user=first")]
+    with pytest.raises(loader.CatalogError):
+        _fetched(catalog, server)
+
+    _fetched(catalog, server)
+
+    assert "Cookie" not in server.headers
+
+
+@_CATALOGS
 def test_the_target_of_a_redirection_does_not_control_a_terminal(
     server: Faulty, make: Make
 ) -> None:
