@@ -154,28 +154,22 @@ def _find_check(kind: type) -> Callable[[Any], None] | None:
     """
     if issubclass(kind, _COLLECTIONS):
         return _check_collection
-    if kind is int:
-        return _check_integer
     # All values of such a type have the same size, without the values in them.
     if kind.__itemsize__ == 0 and kind.__sizeof__ is object.__sizeof__:
         return None
-    return _check_other
+    return _check_own_size
 
 
 _check_of: Callable[[type], Callable[[Any], None] | None] = functools.cache(_find_check)
 
 
 def _check_collection(value: Any) -> None:
-    check_size(_size(value))
+    _check_own_size(value)
     whole_size(value)
 
 
-def _check_integer(value: int) -> None:
-    check_bits(value.bit_length())
-
-
-def _check_other(value: Any) -> None:
-    check_size(sys.getsizeof(value, 0))
+def _check_own_size(value: Any) -> None:
+    check_size(_size(value))
 
 
 def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
