@@ -340,7 +340,7 @@ def test_a_cell_lets_the_engine_sign_for_agents_of_its_environment(
 def test_a_cell_lets_the_engine_sign_only_short_text(
     package: Package, messages: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_answers, "_MAX_SIGNED", 50)
+    monkeypatch.setattr(task_answers, "_MAX_SIGNED", task_answers._PER_PART + 20)
     assert reason in error_of(package.act(signed("etest-hhost", *messages)))
 
 

@@ -32,9 +32,10 @@ _GRACE = 60
 # The seconds between two calls of ``meanwhile``.
 INTERVAL = 1
 _MAX_REPORT = 4096
-# The largest number of lists and mappings in an answer. Reading more of them would delay other
-# requests.
+# The largest number of lists and mappings in an answer, and of commas. Reading more of them would
+# delay other requests.
 _MAX_BRACKETS = 100_000
+_MAX_COMMAS = 500_000
 # The limits that the kernel enforces.
 _LIMITS = ("seconds", "memory", "file_size", "files")
 # What restricts a child, as far as the kernel can.
@@ -255,18 +256,17 @@ class RequestedChild:
     def end(self) -> None:
         """End the child, unless the supervisor has reported that the child has ended.
 
-        If the supervisor has ended without this report, also remove the child's directory for
-        temporary files.
+        If the supervisor has ended without this report, the next supervisor removes the child's
+        directory for temporary files. This could take long here.
         """
         if self._child < 0:
             return
         if not self._report:
             _send_signal(self._child, signal.SIGKILL)
-            # A supervisor that was stopped continues, and removes the directory of the child. If it
-            # has ended, the directory is removed here. An empty report means that it has ended,
-            # even if its process still exists.
+            # A supervisor that was stopped continues, and removes the directory of the child. An
+            # empty report means that it has ended, even if its process still exists.
             if not _send_signal(self._supervisor, signal.SIGCONT) or self._report is not None:
-                scratch.remove(pathlib.Path(self._directory))
+                scratch.abandon(pathlib.Path(self._directory))
         closed = self._child, self._supervisor
         # Another file may get these numbers.
         self._child = self._supervisor = -1
@@ -343,6 +343,8 @@ def _read(
         raise LimitReached(f"has a result of more than {MAX_ANSWER} bytes")
     if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
         raise ChildFailed("its answer has too many lists and mappings")
+    if data.count(b",") > _MAX_COMMAS:
+        raise ChildFailed("its answer has too many values")
     try:
         return Answer(json.loads(data), printed)
     except (ValueError, RecursionError) as error:

@@ -29,6 +29,8 @@ from glare_murano.package.sandbox.warm_processes import Function
 
 # The longest query in bytes.
 MAX_QUERY = 256 * 1024
+# The seconds before the next piece of a query is read.
+_PAUSE = 0.001
 # The seconds that a child has to read an answer.
 _SECONDS_TO_READ = 10
 
@@ -127,8 +129,9 @@ def _queries(connection: socket.socket, child: RequestedChild) -> Iterator[tuple
         if max(map(len, lines)) > MAX_QUERY:
             raise ChildFailed(f"a query of more than {MAX_QUERY} bytes is too long")
         *complete, received = lines
-        # A child that sends quickly must not keep other green threads waiting.
-        time.sleep(0)
+        # A child that sends quickly must not keep other green threads waiting, and one that sends
+        # byte by byte must not keep the processor busy.
+        time.sleep(0 if complete else _PAUSE)
         for line in complete:
             time.sleep(0)
             yield _parsed(line)

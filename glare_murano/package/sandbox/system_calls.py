@@ -68,7 +68,8 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "fremovexattr": (199, 16),
     "mknod": (133, None),
     "mknodat": (259, 33),
-    # Memory that the limit of memory does not count, and that may outlive the child.
+    # Memory that the limit of memory does not count, and that may outlive the child, and what the
+    # kernel limits for all processes of a user together.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
@@ -88,6 +89,12 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "splice": (275, 76),
     "tee": (276, 77),
     "timer_create": (222, 107),
+    "epoll_create": (213, None),
+    "epoll_create1": (291, 20),
+    "epoll_ctl": (233, 21),
+    # Descriptors for other processes. Whoever closes the last descriptor of a file has to free it.
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -101,6 +108,10 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "modify_ldt": (154, None),
+    # The walls are built before; further rules would take memory that no limit counts.
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
     # Connections from others, and what happens in directories.
     "listen": (50, 201),
     "accept": (43, 202),
@@ -162,8 +173,6 @@ _CHECKED: Mapping[str, tuple[int, int]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
     "sendto": (44, 206),
-    "sendmsg": (46, 211),
-    "sendmmsg": (307, 269),
     "setsockopt": (54, 208),
 }
 # Newer system calls have the same numbers on both processors. Python needs none of them. Those of
@@ -189,10 +198,10 @@ _STREAM, _DATAGRAM, _KIND_OF_SOCKET = 1, 2, 0xF
 _TCP, _UDP = 6, 17
 # A message with this bit connects without ``connect``.
 _FAST_OPEN = 0x20000000
-# Options of sockets, by their level. TCP Fast Open connects without ``connect``. With SO_LINGER,
-# whoever closes a socket may wait; a child can send its socket to the service. SO_ZEROCOPY keeps
-# memory that the limit of memory does not count.
-_REFUSED_OPTIONS = {_TCP: (30,), 1: (13, 60)}
+# Options of sockets, by their level. TCP Fast Open connects without ``connect``, and TCP_ULP makes
+# another kind of socket. With SO_LINGER, whoever closes a socket may wait. SO_ZEROCOPY keeps memory
+# that the limit of memory does not count.
+_REFUSED_OPTIONS = {_TCP: (30, 31), 1: (13, 60)}
 # F_SETOWN and F_SETOWN_EX let the kernel signal another process. F_SETLEASE and F_NOTIFY delay
 # others, and watch them.
 _REFUSED_COMMANDS = (8, 15, 1024, 1026)
@@ -296,9 +305,8 @@ def _filter(processor: int, place: int, process: int) -> Iterator[_Step]:
     pair = [_argument(0), *_unless(_IS, _UNIX, _REFUSE), _argument(1), _Step(_AND, _KIND_OF_SOCKET)]
     # A datagram socket could send to any other Unix socket.
     yield from _if(_IS, numbers["socketpair"], [*pair, *_unless(_IS, _STREAM, _REFUSE), *_ALLOW])
-    for name, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        usual = [_argument(flags), *_if(_HAS_BIT, _FAST_OPEN, _REFUSE), *_ALLOW]
-        yield from _if(_IS, numbers[name], usual)
+    usual = [_argument(3), *_if(_HAS_BIT, _FAST_OPEN, _REFUSE), *_ALLOW]
+    yield from _if(_IS, numbers["sendto"], usual)
     options = [_argument(1)]
     for level, refused_options in _REFUSED_OPTIONS.items():
         options += _if(_IS, level, _without(2, refused_options))

@@ -66,7 +66,8 @@ class Cell:
         signal.signal(signal.SIGALRM, _stop_parsing)
         # The signal can also come while the inner block ends.
         with contextlib.suppress(TimeoutError):
-            signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS)
+            # A parser may catch the first error.
+            signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS, _PARSING_SECONDS / 10)
             try:
                 _parse(path)
             except Exception:
@@ -109,8 +110,8 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     :returns: ``{"result": RESULT}``, or ``{"error": ERROR}`` with the result of
         ``crossing_errors.to_json``.
     """
-    # The child has closed the descriptor of the hub, if one was made before.
-    hubs.use_hub()
+    # The hub of the warm process may still wait for its sockets.
+    hubs.use_hub("poll")
     send = Queries(file).send
     logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(send)])
     request = send({"query": "request"})

@@ -33,6 +33,8 @@ _LEVELS = ("info", "warning", "error")
 _MAX_TOKENS = 200
 # The most characters of all messages that a cell lets sign.
 _MAX_SIGNED = 256 * 1024**2
+# The number of characters that each part counts besides its own.
+_PER_PART = 1000
 # The most notifications of a cell, besides ``[engine] max_messages``.
 _MAX_NOTIFICATIONS = 1000
 
@@ -121,9 +123,9 @@ class TaskAnswers:
             ) if level in _LEVELS:
                 details = payload["details"]
                 return {
-                    "id": id_[:_MAX_ID],
-                    "text": text[:_MAX_TEXT],
-                    "details": None if details is None else details[:_MAX_TEXT],
+                    "id": _storable(id_)[:_MAX_ID],
+                    "text": _storable(text)[:_MAX_TEXT],
+                    "details": None if details is None else _storable(details)[:_MAX_TEXT],
                     "level": level,
                     "environment_id": self._environment_id,
                     "timestamp": datetime.now(UTC).replace(tzinfo=None).isoformat(),
@@ -163,8 +165,8 @@ class TaskAnswers:
         :raises InvalidQuery: if the messages of the task are too long together, or a part is not
             valid text.
         """
-        # An empty part counts as well.
-        self._signed += len(part) + 1
+        # An empty part takes time as well.
+        self._signed += len(part) + _PER_PART
         if self._signed > _MAX_SIGNED:
             raise InvalidQuery("it has sent too many messages to be signed")
         if is_first or self._signature is None:
@@ -184,3 +186,8 @@ class TaskAnswers:
             raise InvalidQuery("a cell has sent no message to be signed")
         signature, self._signature = self._signature, None
         return {"value": signature.sign()}
+
+
+def _storable(text: str) -> str:
+    """Escape the characters that murano-api's database cannot store."""
+    return text.encode(errors="backslashreplace").decode().replace("\0", r"\0")

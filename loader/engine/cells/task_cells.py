@@ -191,14 +191,18 @@ def _checked_model(model: Any, former: Mapping[str, Any]) -> dict[str, Any]:
 
     :param model: what the cell has returned.
     :param former: the model that the task began with.
-    :raises CellError: if the objects are those of another environment.
+    :raises CellError: if the objects are those of another environment, or if the model does not
+        have the form that murano-api expects.
     """
-    if not isinstance(model, dict):
+    if not isinstance(model, dict) or "Objects" not in model:
         raise CellError("the cell has not returned a model")
-    if model.get("Objects") is not None:
+    objects = model["Objects"]
+    if objects is not None:
         header, new = object_model.root_header(former) or {}, object_model.root_header(model)
         if new is None or new.get("id") != header.get("id"):
             raise CellError("the cell has returned the model of another environment")
+        if not isinstance(objects.get("applications", []), list):
+            raise CellError("the cell has returned a model whose applications are not a list")
     found = {key: model[key] for key in _OBJECTS if key in model}
     _check_depth(found)
     return found

@@ -37,6 +37,6 @@ def prepare(preparation: Mapping[str, Any]) -> Callable[..., Any]:
     cell.install()
     # The patches have registered further options.
     cell_options.apply(config.CONF, values)
-    # eventlet has made a hub, whose descriptor the cells must not share.
-    hubs.use_hub()
+    # eventlet has made a hub with epoll, which the cells may not use; see ``system_calls``.
+    hubs.use_hub("poll")
     return cell.Cell()

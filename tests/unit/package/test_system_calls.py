@@ -158,7 +158,6 @@ def test_a_child_connects_only_with_connect(refused):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         refused(f"socket.socket().sendto(b'x', socket.MSG_FASTOPEN, {address!r})")
-        refused(f"socket.socket().sendmsg([b'x'], [], socket.MSG_FASTOPEN, {address!r})")
         refused("socket.socket().setsockopt(socket.IPPROTO_TCP, 30, 1)")
         assert act("socket.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)") is None
         connect = f"s = socket.create_connection({address!r}); s.sendall(b'x')"
@@ -170,6 +169,19 @@ def test_a_child_receives_nothing_and_watches_nothing(refused, tmp_path):
     watch = f"checked(libc.inotify_add_watch(checked(libc.inotify_init()), {bytes(tmp_path)!r}, 2))"
     refused(watch)
     refused("one, _ = socket.socketpair(type=socket.SOCK_DGRAM)")
+
+
+def test_a_child_sends_no_descriptors(refused):
+    refused("a, _ = socket.socketpair()\nsocket.send_fds(a, [b'x'], [0])")
+
+
+def test_a_child_uses_up_nothing_that_is_counted_for_its_user(refused):
+    refused("import select\nselect.epoll().close()")
+
+
+def test_a_child_makes_no_further_rules(refused):
+    # The version of Landlock.
+    refused("checked(libc.syscall(444, None, 0, 1))")
 
 
 def test_a_child_cannot_delay_who_closes_its_socket(refused):
