@@ -262,6 +262,9 @@ class TestGrammar:
         assert str(VersionSpec.of(" >= 1.10 ")) == " >= 1.10 "
         assert repr(VersionSpec.of(">=1.10")) == "VersionSpec('>=1.10')"
 
+    def test_white_space_in_the_text_breaks_no_line(self):
+        assert str(VersionSpec.of("==1.0.0-\n\r\x1c\u2028forged,\t<2")) == "==1.0.0- forged, <2"
+
     @pytest.mark.parametrize("text", [None, ""])
     def test_no_text_is_written_as_0(self, text):
         assert VersionSpec.of(text).text == "0"
