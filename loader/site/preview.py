@@ -10,12 +10,13 @@ import contextlib
 import functools
 import http
 import http.server
+import io
 import os
 import pathlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from loader import errors
 from loader.authoring import checking
@@ -83,13 +84,13 @@ def serve(
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    def do_GET(self) -> None:
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
         # Another site could have its name lead to this host.
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         if host in (_HOST, "localhost"):
-            super().do_GET()
-        else:
-            self.send_error(http.HTTPStatus.FORBIDDEN)
+            return super().send_head()
+        self.send_error(http.HTTPStatus.FORBIDDEN)
+        return None
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")

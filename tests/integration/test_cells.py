@@ -23,7 +23,7 @@ from glare_murano.package import InvalidName, Version
 from glare_murano.package.sandbox import warm_processes
 from glare_murano.wire import Release
 from loader.engine import adapter, tasks
-from loader.engine.cells import cell_options, crossing_errors, request_cells, warm
+from loader.engine.cells import cell_options, cell_reach, crossing_errors, request_cells, warm
 from tests import packages
 from tests.integration import publish
 from tests.integration import tasks as requested
@@ -77,6 +77,19 @@ def test_a_static_action_and_a_schema_are_made_in_cells(
     assert requested.call_static(f"{name}.Thing", "add", a=2) == 3
     assert requested.schemas(f"{name}.Thing")[""]["type"] == "object"
     assert kinds == ["static action", "request for a schema"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(None, "single-request"), ("timeout:2", "timeout:2 single-request")],
+)
+def test_glibc_looks_up_names_without_a_refused_system_call(
+    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    if given:
+        monkeypatch.setenv("RES_OPTIONS", given)
+    assert cell_reach.environment()["RES_OPTIONS"] == expected
 
 
 @pytest.mark.parametrize("option", [("request_cells", False), ("package_loader", "murano")])

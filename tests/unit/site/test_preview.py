@@ -43,10 +43,10 @@ def reports(package: pathlib.Path) -> Iterator["queue.Queue[tuple[str, rendering
     thread.join()
 
 
-def _get(url: str, path: str, host: str = "") -> tuple[int, str]:
+def _get(url: str, path: str, host: str = "", method: str = "GET") -> tuple[int, str]:
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=10)
-    connection.request("GET", path, headers={"Host": host} if host else {})
+    connection.request(method, path, headers={"Host": host} if host else {})
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
@@ -82,6 +82,7 @@ def test_only_this_host_gets_the_pages(
     port = urllib.parse.urlsplit(url).port
     assert _get(url, "/", f"localhost:{port}")[0] == 200
     assert _get(url, "/", f"packages.example.org:{port}")[0] == 403
+    assert _get(url, "/", f"packages.example.org:{port}", "HEAD")[0] == 403
     assert _get(url, "/../../etc/passwd")[0] == 404
 
 
