@@ -22,8 +22,9 @@ MAX_SIZE = 1024 * 1024
 # The greatest number of values in a file, after aliases are expanded. A long string counts as
 # several values, since an alias takes few characters, and programs read the string each time.
 MAX_EXPANDED = 100_000
-LONG_STRING = 64
+_CHARACTERS_PER_VALUE = 64
 # libyaml compares each of these directives with all before it.
+_TAG_DIRECTIVE = re.compile(rb"%TAG[ \t]")
 _MAX_TAG_DIRECTIVES = 100
 
 NULL = "tag:yaml.org,2002:null"
@@ -116,8 +117,8 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
-    # UTF-16 has a zero byte beside each of these letters.
-    if data.replace(b"\0", b"").count(b"%TAG") > _MAX_TAG_DIRECTIVES:
+    # UTF-16 has a zero byte beside each of these characters.
+    if len(_TAG_DIRECTIVE.findall(data.replace(b"\0", b""))) > _MAX_TAG_DIRECTIVES:
         message = f"more than {_MAX_TAG_DIRECTIVES} directives '%TAG'; remove them"
         raise _refusal(Rule.YAML_SIZE, name, message)
     try:
@@ -335,10 +336,10 @@ def _count_expanded(roots: list[yaml.Node], name: str) -> int:
     """
     count, level = 0, roots
     for depth in itertools.count():
-        lengths = [len(node.value) // LONG_STRING for node in level if type(node) is _SCALAR]
-        count += len(level) + sum(lengths)
+        texts = (node.value for node in level if type(node) is _SCALAR)
+        count += len(level) + sum(len(text) // _CHARACTERS_PER_VALUE for text in texts)
         if count > MAX_EXPANDED:
-            message = f"aliases expand to more than {MAX_EXPANDED} values"
+            message = f"more than {MAX_EXPANDED} values after aliases are expanded"
             raise _refusal(Rule.YAML_ALIAS, name, message, level[-1].start_mark)
         if not _KNOWN_TAGS.issuperset([node.tag for node in level]):
             unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)

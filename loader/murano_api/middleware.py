@@ -40,8 +40,8 @@ _ROUTES = (
 )
 
 # Murano's router would read another method from ``_method`` in the query or in a form, and so it
-# could find what this filter does not.
-_ANSWERED = re.compile(r"/v1/(actions|catalog(/.*)?)", re.DOTALL)
+# could find what this filter does not. As in its routes, "$" also matches before a last line break.
+_ANSWERED = re.compile(r"/v1/(actions$|catalog(/|$))")
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -81,7 +81,7 @@ class CatalogFilter:
         path = re.sub("/+", "/", _path(environ)).rstrip("/")
         found = self._mapper.match(path, environ)
         if not found:
-            is_answered = _ANSWERED.fullmatch(path)
+            is_answered = _ANSWERED.match(path)
             application = exc.HTTPNotFound() if is_answered else self._application
             return application(environ, start_response)
         environ["wsgiorg.routing_args"] = ((), found)

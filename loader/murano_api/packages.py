@@ -8,6 +8,7 @@ policies.
 
 import datetime
 import itertools
+import urllib.parse
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -193,7 +194,8 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         # Murano's controller checks the policy and the parameters. It does not know categories that
         # only packages have, so it must not look for one at which a page ends.
         first = req.copy_get()
-        first.GET.pop("marker", None)
+        others = [(name, value) for name, value in req.GET.items() if name != "marker"]
+        first.query_string = urllib.parse.urlencode(others)
         super().list_categories(first)
         rows = list(self._categories(req))
         return _category_page(rows, req.GET, self._validate_limit(req.GET.get("limit")))

@@ -68,7 +68,7 @@ def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     """Return the two parts of an upload: the archive and its metadata.
 
     :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, if the rest
-        is more than one JSON object, or if a list in this object is too long.
+        is more than one JSON object, or if a list in this object is not valid.
     """
     parts = list(body.values()) if body else []
     files = [part.file for part in parts if hasattr(part, "file")]

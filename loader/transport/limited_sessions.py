@@ -3,8 +3,8 @@
 """Make sessions with limits: requests have deadlines, and answers have a maximum size.
 
 The caller's session is not changed. A copy of it gets the limits; the copy has the same
-credentials, but connections of its own. The copy ignores cookies that a server sets, since one
-session may have requests of several users.
+credentials, but connections of its own. The copy keeps no cookie of an answer to a request with a
+token, since one session may have requests of several users.
 """
 
 import copy
@@ -29,11 +29,14 @@ _MAX_DOCUMENT = 64 * 1024**2
 _copies = weakref.WeakKeyDictionary[requests.Session, requests.Session]()
 
 
-class _NoNewCookies(http.cookiejar.DefaultCookiePolicy):
-    """Sends the cookies that the caller has set, and accepts no others."""
+class _NoCookiesOfServices(http.cookiejar.DefaultCookiePolicy):
+    """Accepts no cookie from an answer to a request with a token.
+
+    Some logins, such as those of ADFS, need cookies; their requests have no token.
+    """
 
     def set_ok(self, cookie: http.cookiejar.Cookie, request: Any) -> bool:
-        return False
+        return not request.has_header("X-Auth-Token") and super().set_ok(cookie, request)
 
 
 def new() -> requests.Session:
@@ -118,7 +121,7 @@ def _clone(original: _Original) -> _Original:
 
 
 def _limit(session: requests.Session) -> None:
-    session.cookies.set_policy(_NoNewCookies())
+    session.cookies.set_policy(_NoCookiesOfServices())
     hooks: Any = session.hooks.get("response", [])
     others = [hooks] if callable(hooks) else hooks
     session.hooks = {**session.hooks, "response": [_read_first, *others]}

@@ -42,6 +42,7 @@ FIXED = {
     "Size of a YAML file": safe_yaml.MAX_SIZE,
     "Levels in a YAML file": safe_yaml.MAX_DEPTH,
     "Values in a YAML file, with aliases expanded": safe_yaml.MAX_EXPANDED,
+    "``%TAG`` directives in a YAML file": safe_yaml._MAX_TAG_DIRECTIVES,
     "Size of a logo": contents.MAX_IMAGE_SIZE,
     "Characters of a package's name, in a service": fields.MAX_NAME,
     "Characters of a version, in a service": fields.MAX_VERSION,

@@ -650,6 +650,8 @@ def test_an_upload_whose_values_take_long_to_check_is_refused(
         ("POST", "packages/x", b"_method=DELETE", "application/x-www-form-urlencoded"),
         ("PUT", "../actions?_method=POST", b"[]", "application/json"),
         ("PUT", "..//actions/?_method=POST", b"[]", "application/json"),
+        ("PUT", "../actions%0A?_method=POST", b"[]", "application/json"),
+        ("GET", "", b"", "application/json"),
     ],
 )
 def test_no_request_reaches_murano_s_own_catalogue(

@@ -5,10 +5,13 @@
 The code of the packages runs Python; see ``break_out``.
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +26,7 @@ from glare_murano.package import InvalidName, Version
 from glare_murano.package.sandbox import warm_processes
 from glare_murano.wire import Release
 from loader.engine import adapter, tasks
-from loader.engine.cells import cell_options, cell_reach, crossing_errors, request_cells, warm
+from loader.engine.cells import cell, cell_options, crossing_errors, request_cells, warm
 from tests import packages
 from tests.integration import publish
 from tests.integration import tasks as requested
@@ -79,17 +82,30 @@ def test_a_static_action_and_a_schema_are_made_in_cells(
     assert kinds == ["static action", "request for a schema"]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [(None, "single-request"), ("timeout:2", "timeout:2 single-request")],
-)
-def test_glibc_looks_up_names_without_a_refused_system_call(
-    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+def test_a_parser_that_catches_its_interruption_is_interrupted_again(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("RES_OPTIONS", raising=False)
-    if given:
-        monkeypatch.setenv("RES_OPTIONS", given)
-    assert cell_reach.environment()["RES_OPTIONS"] == expected
+    def parse(_: str) -> None:
+        with contextlib.suppress(TimeoutError):
+            time.sleep(10)
+        time.sleep(10)
+
+    monkeypatch.setattr(cell, "_PARSING_SECONDS", 0.1)
+    monkeypatch.setattr(cell, "_parse", parse)
+    start = time.monotonic()
+    cell.Cell().preload("a path")
+    assert time.monotonic() - start < 5
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_no_interruption_comes_after_the_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(cell, "_parse", interrupt)
+    monkeypatch.setattr(cell.LOG, "debug", interrupt)
+    cell.Cell().preload("a path")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 @pytest.mark.parametrize("option", [("request_cells", False), ("package_loader", "murano")])

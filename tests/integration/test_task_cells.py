@@ -6,6 +6,7 @@ The code of the packages runs Python; see ``break_out``.
 """
 
 import base64
+import json
 import os
 import pathlib
 import re
@@ -225,6 +226,26 @@ def test_a_task_reports_for_its_own_environment_only(
             {"instance": "i", "instance_type": 100, "environment": "test"},
         ),
     ]
+
+
+def test_a_notification_has_only_characters_that_a_database_stores(
+    package: Package, sent: list[tuple[str, Any]]
+) -> None:
+    odd, escaped = "a\ud800\0\n", "a\\ud800\\0\n"
+    report = {"id": odd, "text": odd, "details": odd, "level": "info"}
+    track = {"instance": odd, "instance_type": 1, "type_name": odd, "type_title": odd}
+    queries = [
+        ("murano.report_notification", report),
+        ("murano.track_instance", {**track, "unit_count": 1}),
+    ]
+    code = (
+        f"{SEND}for event, payload in json.loads({json.dumps(queries)!r}):\n"
+        "    send({'query': 'notification', 'event': event, 'payload': payload})"
+    )
+    result_of(package.act(code))
+    (_, first), (_, second) = sent
+    assert [first[name] for name in ("id", "text", "details")] == [escaped] * 3
+    assert [second[name] for name in ("instance", "type_name", "type_title")] == [escaped] * 3
 
 
 @pytest.mark.parametrize(

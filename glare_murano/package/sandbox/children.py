@@ -32,8 +32,8 @@ _GRACE = 60
 # The seconds between two calls of ``meanwhile``.
 INTERVAL = 1
 _MAX_REPORT = 4096
-# The largest number of lists and mappings in an answer, and of commas. Reading more of them would
-# delay other requests.
+# The largest numbers of lists and mappings, and of commas, in an answer, those in strings included.
+# Reading more would delay other requests.
 _MAX_BRACKETS = 100_000
 _MAX_COMMAS = 500_000
 # The limits that the kernel enforces.
@@ -256,8 +256,8 @@ class RequestedChild:
     def end(self) -> None:
         """End the child, unless the supervisor has reported that the child has ended.
 
-        If the supervisor has ended without this report, the next supervisor removes the child's
-        directory for temporary files. This could take long here.
+        If the supervisor has ended without this report, the child's directory is left to the next
+        supervisor, since its removal could take long.
         """
         if self._child < 0:
             return

@@ -22,6 +22,10 @@ def remove(directory: pathlib.Path) -> None:
     made, and directories are lifted to the top instead of being entered.
     """
     with contextlib.suppress(OSError):
+        # Without walls, a child can put a link to another directory in the place of its own.
+        if directory.is_symlink():
+            directory.unlink()
+            return
         directory.chmod(0o700)
         while _remove_once(directory):
             pass
@@ -31,7 +35,7 @@ def remove(directory: pathlib.Path) -> None:
 def abandon(directory: pathlib.Path) -> None:
     """Let the next supervisor that ends remove a directory; see ``remove_abandoned``."""
     with contextlib.suppress(OSError):
-        os.utime(directory, (0, 0))
+        os.utime(directory, (0, 0), follow_symlinks=False)
 
 
 def _remove_once(top: pathlib.Path) -> bool:
@@ -57,18 +61,20 @@ def _empty(directory: pathlib.Path, top: pathlib.Path) -> None:
     """Remove the files in a directory, and move the directories in it to the top."""
     directory.chmod(0o700)
     for path, is_directory in _entries(directory):
-        if is_directory:
-            # A directory that cannot be written cannot be moved either.
-            path.chmod(0o700)
-            path.rename(top / uuid.uuid4().hex)
-        else:
-            path.unlink()
+        with contextlib.suppress(OSError):
+            if is_directory:
+                # A directory that cannot be written cannot be moved either.
+                path.chmod(0o700)
+                path.rename(top / uuid.uuid4().hex)
+            else:
+                path.unlink()
 
 
 def _entries(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, bool]]:
-    """Yield what is in a directory, and whether it is a directory; a link is none.
+    """Yield each path in a directory, and whether it is a directory.
 
-    A link may lead out of the directory of the child, and nothing outside of it may be changed.
+    A symbolic link is not a directory: it may lead out of the directory of the child, and nothing
+    outside of it may be changed.
     """
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -76,9 +82,9 @@ def _entries(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, bool]]:
 
 
 def remove_abandoned(directory: pathlib.Path) -> None:
-    """Remove the directories that children have left behind a day ago, or that were abandoned.
+    """Remove the directories that are older than a day, or marked by ``abandon``.
 
-    They are left behind if a supervisor is killed, such as by a restart of the host.
+    A directory is left behind if a supervisor is killed, such as by a restart of the host.
 
     :param directory: the directory that contains the directories of children.
     """

@@ -68,8 +68,7 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "fremovexattr": (199, 16),
     "mknod": (133, None),
     "mknodat": (259, 33),
-    # Memory that the limit of memory does not count, and that may outlive the child, and what the
-    # kernel limits for all processes of a user together.
+    # Memory that the limit of memory does not count, and that may outlive the child.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
@@ -88,6 +87,10 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "vmsplice": (278, 75),
     "splice": (275, 76),
     "tee": (276, 77),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # What the kernel limits for all processes of a user together.
     "timer_create": (222, 107),
     "epoll_create": (213, None),
     "epoll_create1": (291, 20),
@@ -95,9 +98,6 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     # Descriptors for other processes. Whoever closes the last descriptor of a file has to free it.
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
     # Parts of the kernel that act for a process, and that this filter could not see.
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
@@ -108,7 +108,8 @@ _REFUSED: Mapping[str, tuple[int, int | None]] = {
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "modify_ldt": (154, None),
-    # The walls are built before; further rules would take memory that no limit counts.
+    # Landlock restricts the child before this filter does. Further rules would take memory that no
+    # limit counts.
     "landlock_create_ruleset": (444, 444),
     "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446),
@@ -203,8 +204,8 @@ _FAST_OPEN = 0x20000000
 # that the limit of memory does not count.
 _REFUSED_OPTIONS = {_TCP: (30, 31), 1: (13, 60)}
 # F_SETOWN and F_SETOWN_EX let the kernel signal another process. F_SETLEASE and F_NOTIFY delay
-# others, and watch them.
-_REFUSED_COMMANDS = (8, 15, 1024, 1026)
+# others, and watch them. F_SETPIPE_SZ uses up the pages for pipes of the user.
+_REFUSED_COMMANDS = (8, 15, 1024, 1026, 1031)
 # The child must not survive its supervisor, become readable for others, or bind other processes to
 # its processor (PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SCHED_CORE).
 _REFUSED_CONTROLS = (1, 4, 62)

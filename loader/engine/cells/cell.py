@@ -73,6 +73,8 @@ class Cell:
             except Exception:
                 LOG.debug("Not all classes of %s were parsed", path, exc_info=True)
             signal.setitimer(signal.ITIMER_REAL, 0)
+        # If the signal came while the block ended, the timer still runs.
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _parse(path: str) -> None:
@@ -110,8 +112,8 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     :returns: ``{"result": RESULT}``, or ``{"error": ERROR}`` with the result of
         ``crossing_errors.to_json``.
     """
-    # The hub of the warm process may still wait for its sockets.
-    hubs.use_hub("poll")
+    # The hub of the warm process may wait for sockets of that process.
+    hubs.use_hub()
     send = Queries(file).send
     logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(send)])
     request = send({"query": "request"})

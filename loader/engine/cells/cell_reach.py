@@ -51,15 +51,12 @@ _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of the environment that HTTP clients and the C library read.
+    """Return the variables of the environment that HTTP clients read.
 
     A proxy with a password is left out.
     """
     names = {*_PROXIES, "no_proxy", "NO_PROXY", *_BUNDLES} - {*withheld_proxies()}
-    found = {name: os.environ[name] for name in sorted(names & os.environ.keys())}
-    # Otherwise, glibc would look up names with sendmmsg, which a cell may not use.
-    options = f"{os.environ.get('RES_OPTIONS', '')} single-request".strip()
-    return {**found, "RES_OPTIONS": options}
+    return {name: os.environ[name] for name in sorted(names & os.environ.keys())}
 
 
 def withheld_proxies() -> list[str]:

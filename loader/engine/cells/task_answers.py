@@ -33,7 +33,7 @@ _LEVELS = ("info", "warning", "error")
 _MAX_TOKENS = 200
 # The most characters of all messages that a cell lets sign.
 _MAX_SIGNED = 256 * 1024**2
-# The number of characters that each part counts besides its own.
+# Each part counts as this many characters more, since it takes time even if it is empty.
 _PER_PART = 1000
 # The most notifications of a cell, besides ``[engine] max_messages``.
 _MAX_NOTIFICATIONS = 1000
@@ -154,7 +154,7 @@ class TaskAnswers:
         known = {name: payload[name] for name in names}
         for name, value in known.items():
             if isinstance(value, str):
-                known[name] = value[:_MAX_ID]
+                known[name] = _storable(value)[:_MAX_ID]
             elif value is not None and (isinstance(value, bool) or abs(value) >= 2**31):
                 raise InvalidQuery("a number of an instance is too large")
         return {**known, "environment": self._environment_id}
@@ -165,7 +165,6 @@ class TaskAnswers:
         :raises InvalidQuery: if the messages of the task are too long together, or a part is not
             valid text.
         """
-        # An empty part takes time as well.
         self._signed += len(part) + _PER_PART
         if self._signed > _MAX_SIGNED:
             raise InvalidQuery("it has sent too many messages to be signed")
@@ -189,5 +188,5 @@ class TaskAnswers:
 
 
 def _storable(text: str) -> str:
-    """Escape the characters that murano-api's database cannot store."""
+    """Escape NUL and halves of surrogate pairs, which no database stores."""
     return text.encode(errors="backslashreplace").decode().replace("\0", r"\0")

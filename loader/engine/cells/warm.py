@@ -24,6 +24,8 @@ def prepare(preparation: Mapping[str, Any]) -> Callable[..., Any]:
         ``environment``, see ``cell_reach.environment``.
     """
     os.environ.update(preparation["environment"])
+    # Cells may not use epoll; see ``system_calls``.
+    os.environ["EVENTLET_HUB"] = "poll"
     values = preparation["options"]
     # As in the engine, this comes first: modules that are imported later use green sockets.
     eventlet.monkey_patch()
@@ -37,6 +39,6 @@ def prepare(preparation: Mapping[str, Any]) -> Callable[..., Any]:
     cell.install()
     # The patches have registered further options.
     cell_options.apply(config.CONF, values)
-    # eventlet has made a hub with epoll, which the cells may not use; see ``system_calls``.
-    hubs.use_hub("poll")
+    # eventlet has made a hub, which the cells must not share.
+    hubs.use_hub()
     return cell.Cell()

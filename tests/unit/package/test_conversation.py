@@ -181,7 +181,7 @@ def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
         converse(f"{SENDS}{does}", answer, seconds=1)
 
 
-def test_a_function_is_never_called_twice(tmp_path, monkeypatch):
+def test_a_function_is_never_called_twice(tmp_path, temporary, monkeypatch):
     monkeypatch.setattr(children, "_WALLS", ())
     called = tmp_path / "called"
     does = (
@@ -192,3 +192,6 @@ def test_a_function_is_never_called_twice(tmp_path, monkeypatch):
     with pytest.raises(ChildFailed, match="its supervisor has ended"):
         converse(does)
     assert called.read_text() == "x"
+    # The next supervisor removes the directory, after its report.
+    converse("pass")
+    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)

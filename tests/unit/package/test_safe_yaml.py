@@ -23,5 +23,6 @@ def test_a_file_has_at_most_a_hundred_tag_directives(encoding: str) -> None:
         return f"{''.join(directives)}--- a\n".encode(encoding)
 
     compose_all(text(100), "a file")
+    compose_all("%TAG% ".join(["a"] * 102).encode(encoding), "a file")
     with pytest.raises(InvalidPackage, match=r"more than 100 directives '%TAG'.*\[yaml-size\]"):
         compose_all(text(101), "a file")

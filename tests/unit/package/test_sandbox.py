@@ -256,6 +256,17 @@ def test_nothing_outside_is_changed_with_a_directory(tmp_path):
     assert (outside / "file").exists()
 
 
+@pytest.mark.usefixtures("without_walls")
+def test_a_link_in_place_of_the_directory_is_removed(tmp_path, temporary):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    act(f"own = os.getcwd(); os.rename(own, own + 'x'); os.symlink({str(outside)!r}, own)")
+    assert (outside / "file").exists()
+    (left,) = temporary.iterdir()
+    left.rmdir()
+
+
 def test_a_directory_of_a_killed_supervisor_is_removed_a_day_later(temporary):
     for name, age in (("abandoned", 25 * 3600), ("running", 23 * 3600)):
         scratch = temporary / f"glare-murano-child-{name}"

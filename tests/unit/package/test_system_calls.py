@@ -175,8 +175,9 @@ def test_a_child_sends_no_descriptors(refused):
     refused("a, _ = socket.socketpair()\nsocket.send_fds(a, [b'x'], [0])")
 
 
-def test_a_child_uses_up_nothing_that_is_counted_for_its_user(refused):
+def test_a_child_uses_no_epoll_and_no_large_pipes(refused):
     refused("import select\nselect.epoll().close()")
+    refused("import fcntl\nfcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 2**17)")
 
 
 def test_a_child_makes_no_further_rules(refused):
