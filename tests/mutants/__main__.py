@@ -19,11 +19,12 @@ from cosmic_ray.testing import run_tests
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkItem, WorkResult
 
-from tests.mutants import sample
+from tests.mutants import covering, sample
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 RUNS = ROOT / ".cache" / "mutants"
+_PYTHON = ROOT / ".venv" / "bin" / "python"
 # How many of a hundred mutants that change something may survive.
 MOST = 3
 # The longest time for all tests of a mutant, and for one of them, in seconds. A mutant that takes
@@ -108,27 +109,49 @@ def _modules(area: Mapping[str, Any]) -> list[str]:
 
 
 def _check_unchanged(tests: Sequence[str]) -> None:
-    """Check that the tests pass without a change, in the copy.
+    """Check that the tests pass without a change, in the copy, and record which lines each runs.
 
     :raises MutantsError: if they fail.
     """
-    outcome, output = run_tests(_command("", tests), _SECONDS)
+    run = _pytest("-p", "tests.mutants.contexts", "-n", "2", *_files(tests))
+    combine = shlex.join([str(_PYTHON), "-m", "coverage", "combine", "--quiet"])
+    command = shlex.join(["sh", "-c", f"{run} && {combine}"])
+    outcome, output = run_tests(command, _SECONDS)
     if outcome is not TestOutcome.SURVIVED:
         raise MutantsError(f"the tests fail without a change:\n{output[-4000:]}")
 
 
-def _command(module: str, tests: Sequence[str]) -> str:
-    """Return the command that tests a change of a module, and ends with the first failure.
+def _command(module: pathlib.Path, line: int, tests: Sequence[str]) -> str:
+    """Return the command that tests a change of a module's line, and ends with the first failure.
 
-    Tests that name the module run first, in a process of their own: most mutants fail there, and to
-    collect all tests takes longer.
+    Only the tests that have run the line are run, if they are known. Tests in files that name the
+    module run first, in a process of their own: most mutants fail there, and to collect all tests
+    takes longer.
     """
-    files = [str(file) for test in tests for file in _files(pathlib.Path(test))]
-    name = pathlib.Path(module).stem
-    first = [file for file in files if module and name in pathlib.Path(file).read_text()]
-    others = [file for file in files if file not in first]
-    runs = [_pytest(*first), _pytest("-n", "2", *others)] if first else [_pytest("-n", "2", *files)]
+    files = _files(tests)
+    known = covering.tests(module, line)
+    selected = sorted(known, key=lambda test: (files.index(_file(test)), test)) or files
+    first = [test for test in selected if _names(test, module)]
+    others = [test for test in selected if test not in first]
+    runs = [_of_file("first", first)] if first else []
+    runs += [_of_file("others", others) + " -n 2"] if others else []
     return shlex.join(["sh", "-c", " && ".join(runs)])
+
+
+def _names(test: str, module: pathlib.Path) -> bool:
+    """Return whether the file of a test names a module."""
+    return module.stem in pathlib.Path(_file(test)).read_text()
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _of_file(name: str, tests: Sequence[str]) -> str:
+    """Write tests into a file, as a command has a limited length; return what runs them."""
+    path = pathlib.Path(f"{name}.tests").resolve()
+    path.write_text("\n".join(tests))
+    return _pytest(f"@{path}")
 
 
 def _pytest(*arguments: str) -> str:
@@ -136,12 +159,13 @@ def _pytest(*arguments: str) -> str:
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
     options += ["-o", f"faulthandler_timeout={_TEST_SECONDS}"]
     options += ["-o", "faulthandler_exit_on_timeout=true"]
-    python = ROOT / ".venv" / "bin" / "python"
-    return shlex.join([str(python), "-m", "pytest", *options, *arguments])
+    return shlex.join([str(_PYTHON), "-m", "pytest", *options, *arguments])
 
 
-def _files(test: pathlib.Path) -> Iterator[pathlib.Path]:
-    yield from sorted(test.rglob("test_*.py")) if test.is_dir() else [test]
+def _files(tests: Sequence[str]) -> list[str]:
+    paths = map(pathlib.Path, tests)
+    found = [sorted(path.rglob("test_*.py")) if path.is_dir() else [path] for path in paths]
+    return [str(file) for files in found for file in files]
 
 
 def _try_pending(name: str, database: WorkDB, tests: Sequence[str]) -> None:
@@ -149,7 +173,8 @@ def _try_pending(name: str, database: WorkDB, tests: Sequence[str]) -> None:
     for number, item in enumerate(pending, database.num_results + 1):
         (change,) = item.mutations
         start = time.monotonic()
-        result = mutate_and_test([change], _command(str(change.module_path), tests), _SECONDS)
+        command = _command(change.module_path, change.start_pos[0], tests)
+        result = mutate_and_test([change], command, _SECONDS)
         database.set_result(item.job_id, result)
         outcome = result.test_outcome.value if result.test_outcome else result.worker_outcome.value
         print(
