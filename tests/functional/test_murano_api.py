@@ -13,6 +13,8 @@ import json
 import logging
 import pathlib
 import re
+import subprocess
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -604,6 +606,28 @@ def test_a_malformed_change_is_refused(
     content_type = "application/murano-packages-json-patch"
     answer = send("PATCH", f"packages/{publish()}", body, content_type)
     assert answer.status_code == status, answer.text
+
+
+# eventlet's server passes a body without a length on, however long it is. The server of these tests
+# reads the body first.
+_WITHOUT_LENGTH = """
+import io, webob
+from loader.murano_api.request_bodies import _Deserializer
+request = webob.Request.blank("/v1/catalog/packages", method="POST")
+request.environ |= {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_TYPE": "application/json"}
+request.environ |= {"wsgi.input_terminated": True, "wsgi.input": io.BytesIO(b"{}")}
+try:
+    print(_Deserializer().deserialize_body(request, "upload"))
+except webob.exc.HTTPError as error:
+    print(error.status_code, error.explanation)
+"""
+
+
+def test_a_body_without_a_length_is_refused() -> None:
+    # Murano replaces modules of Python when it is imported.
+    command = [sys.executable, "-W", "ignore", "-c", _WITHOUT_LENGTH]
+    printed = subprocess.run(command, cwd=murano_api.ROOT, capture_output=True, text=True).stdout
+    assert printed == "411 Send the header Content-Length\n"
 
 
 _STRINGS = [str(number) for number in range(1025)]
