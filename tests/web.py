@@ -36,6 +36,45 @@ def serving(
         yield url
 
 
+@dataclasses.dataclass(frozen=True)
+class Paused:
+    """A web server that sends half of its data, and then waits.
+
+    :param half: is set when half of the data is sent.
+    :param proceed: lets the server send the rest.
+    """
+
+    url: str
+    half: threading.Event
+    proceed: threading.Event
+
+
+@contextlib.contextmanager
+def pausing(data: bytes) -> Iterator[Paused]:
+    """Send data in two halves, at every path."""
+    half, proceed = threading.Event(), threading.Event()
+    middle = len(data) // 2
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.do_HEAD()
+            self.wfile.write(data[:middle])
+            half.set()
+            proceed.wait(60)
+            self.wfile.write(data[middle:])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with _running(Handler) as url:
+        yield Paused(url, half, proceed)
+
+
 @contextlib.contextmanager
 def serving_files(folder: pathlib.Path) -> Iterator[str]:
     """Send the files in a folder, and yield the server's URL, with a slash."""

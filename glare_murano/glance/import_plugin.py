@@ -116,6 +116,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             return
         self._staged = pathlib.Path(file_path.removeprefix(_FILE_URL))
         try:
+            # Another import may have begun during a long download.
+            self._action_wrapper.assert_task_lock()
             _remove_residue(image.id, self._stores)
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)

@@ -349,6 +349,32 @@ def test_data_of_another_host_is_read_as_well(images: ImageClient, name: str) ->
     assert (form.REFUSAL in found) == (name != NAME)
 
 
+@pytest.mark.usefixtures("nothing_staged")
+def test_a_cancelled_import_leaves_the_data_of_a_later_one_alone(
+    images: ImageClient, glance: service.Glance, package_name: str
+) -> None:
+    data = packages.package(package_name)
+    image_id = images.create(package_name).json()["id"]
+    tasks = f"/v2/images/{image_id}/tasks"
+    with web.pausing(data) as server:
+        answer = images.start_import(image_id, name="web-download", uri=f"{server.url}/archive")
+        assert answer.status_code == 202, answer.text
+        assert server.half.wait(20)
+        service.wait_for_import_timeout()
+        assert images.put(image_id, data).status_code == 204
+        staged = (glance.staging / image_id).stat().st_ino
+
+        server.proceed.set()
+        processes.wait_until(
+            lambda: images.request("GET", tasks).json()["tasks"][0]["status"] == "failure",
+            "the end of the first import",
+        )
+
+    assert (glance.staging / image_id).stat().st_ino == staged
+    images.start_import(image_id)
+    assert images.wait(image_id)["status"] == "active"
+
+
 @pytest.mark.parametrize("data", [packages.package(NAME), b"QFI\xfb\0\0\0\3", b""])
 def test_other_images_are_left_alone(images: ImageClient, data: bytes) -> None:
     values: dict[str, Any] = {"id": str(uuid.uuid4()), "container_format": "bare"}
