@@ -22,7 +22,8 @@ CONF = cfg.CONF
 
 _MIB = 1024 * 1024
 _UPLOAD = "multipart/form-data"
-_PATCH = "application/murano-packages-json-patch"
+# The end of the content types of changes. Murano reads a body by its content type on every path.
+_CHANGES = "-json-patch"
 # The largest number of changes in a request. Murano checks its schema for each of them.
 _MAX_CHANGES = 200
 # Murano would also answer with application/octet-stream, which it cannot write.
@@ -39,7 +40,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
         if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
             raise _too_large()
         try:
-            if request.content_type == _PATCH:
+            if request.content_type.endswith(_CHANGES):
                 _check_changes(json.loads(request.body or b"null"))
             if request.content_type == _UPLOAD:
                 # Each part of a form is read into a file, and not the whole body into memory.
@@ -112,11 +113,13 @@ def _check_lists(values: Mapping[str, Any]) -> None:
     :raises HTTPBadRequest: if a list is not valid.
     """
     for name, value in values.items():
-        if isinstance(value, list) and len(value) > MAX_ELEMENTS:
+        if not isinstance(value, list):
+            continue
+        if len(value) > MAX_ELEMENTS:
             raise exc.HTTPBadRequest(
                 explanation=f"{quoted(name)} has more than {MAX_ELEMENTS} elements"
             )
-        if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+        if not all(isinstance(each, str) for each in value):
             raise exc.HTTPBadRequest(
                 explanation=f"{quoted(name)}: an element is not of type string"
             )

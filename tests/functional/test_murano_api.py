@@ -643,10 +643,11 @@ _ADDED = {"op": "add", "path": "/tags", "value": ["x"]}
         ([{**_ADDED, "value": [{"a": 1}, "x"]}], "an element is not of type string"),
     ],
 )
+@pytest.mark.parametrize("kind", ["murano-packages", "env-model"])
 def test_a_change_that_takes_long_to_check_is_refused(
-    send: Send, changes: list[Any], reason: str
+    send: Send, kind: str, changes: list[Any], reason: str
 ) -> None:
-    content_type = "application/murano-packages-json-patch"
+    content_type = f"application/{kind}-json-patch"
     answer = send("PATCH", "packages/x", json.dumps(changes), content_type)
     assert answer.status_code == 400
     assert reason in answer.text
