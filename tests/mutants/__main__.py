@@ -131,16 +131,12 @@ def _command(module: pathlib.Path, line: int, tests: Sequence[str]) -> str:
     files = _files(tests)
     known = covering.tests(module, line)
     selected = sorted(known, key=lambda test: (files.index(_file(test)), test)) or files
-    first = [test for test in selected if _names(test, module)]
-    others = [test for test in selected if test not in first]
+    naming = {file for file in files if module.stem in pathlib.Path(file).read_text()}
+    first = [test for test in selected if _file(test) in naming]
+    others = [test for test in selected if _file(test) not in naming]
     runs = [_of_file("first", first)] if first else []
     runs += [_of_file("others", others) + " -n 2"] if others else []
     return shlex.join(["sh", "-c", " && ".join(runs)])
-
-
-def _names(test: str, module: pathlib.Path) -> bool:
-    """Return whether the file of a test names a module."""
-    return module.stem in pathlib.Path(_file(test)).read_text()
 
 
 def _file(test: str) -> str:

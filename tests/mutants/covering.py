@@ -12,8 +12,8 @@ from coverage import CoverageData
 def tests(module: pathlib.Path, line: int) -> frozenset[str]:
     """Return the tests that run the statement at a line of a module, without their parameters.
 
-    :returns: node identifiers of pytest. None if no test is known to run the statement, or if an
-        import has run it as well: then any test may depend on it.
+    :returns: node identifiers of pytest. They are empty if no test is known to run the statement,
+        or if an import has run it as well: then any test may depend on it.
     """
     data = CoverageData()
     data.read()
