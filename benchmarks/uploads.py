@@ -17,9 +17,9 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 
 from benchmarks.measure import Figure, scratch, seconds, wall
+from glare_murano import archive_reading, archive_settings
 from glare_murano.package import Archive, package_types, read_contents
 from glare_murano.package.ui_form import FormCheck
-from glare_murano.service import archive_reading, archive_settings
 from glare_murano.stored_contents import StoredContents
 from tests import packages
 from tests.functional import databases, sites

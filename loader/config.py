@@ -16,7 +16,7 @@ from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from glare_murano import archive_limits, resolver
+from glare_murano import archive_limits, archive_settings, resolver
 from glare_murano.package.reserved_names import (
     InvalidReservedNames,
     ReservedNames,
@@ -122,6 +122,9 @@ OPTIONS: options.Options = {
     ],
     **metadata_cache.OPTIONS,
 }
+
+# Options that only murano-api has.
+API_OPTIONS: options.Options = {options.GROUP: archive_settings.READING_OPTIONS}
 
 # Options that only the command murano-glare-engine has.
 SERVICE_OPTIONS: options.Options = {
@@ -269,7 +272,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     :returns: pairs of a group's name and the options in the group.
     """
     found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
-    for known in (OPTIONS, SERVICE_OPTIONS, *registry.built_in_options()):
+    for known in (OPTIONS, API_OPTIONS, SERVICE_OPTIONS, *registry.built_in_options()):
         for group, in_group in known.items():
             found[group] |= {option.name: option for option in in_group}
     for group in _CREDENTIALS:

@@ -20,7 +20,7 @@ from taskflow import task
 from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
-from glare_murano import archive_limits, fields, images
+from glare_murano import archive_limits, archive_reading, fields, images
 from glare_murano.glance import image_events, import_log, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
@@ -29,7 +29,7 @@ from glare_murano.package import InvalidManifest, InvalidPackage, Problem
 from glare_murano.package.archive_rules import check_size
 from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_reading, name_checks
+from glare_murano.service import name_checks
 from glare_murano.stored_contents import StoredContents
 
 LOG = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ from typing import Any
 
 from oslo_config import cfg
 
-from glare_murano.service import archive_settings, requirement_checks, settings
+from glare_murano import archive_settings
+from glare_murano.service import requirement_checks, settings
 
 GROUP = "murano_packages"
 

@@ -10,7 +10,6 @@ rules for example callers with every role.
 """
 
 import functools
-import os
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from glare_murano import images
 from glare_murano.glance import configuration, image_policies, internals
 from glare_murano.glance.configuration import ETC, PLUGIN
+from glare_murano.package import sandbox
 from glare_murano.upgrade_checks import (
     Check,
     Finding,
@@ -111,12 +111,9 @@ def _find_policies() -> Iterator[Finding]:
 
 
 def _find_interpreter() -> Iterator[Finding]:
-    """Check that the Python interpreter for child processes can be run.
-
-    Under uWSGI, ``sys.executable`` is uWSGI, which cannot run the child processes.
-    """
+    """Check the Python interpreter for child processes."""
     path = internals.python()
-    if not pathlib.Path(path).name.startswith("python") or not os.access(path, os.X_OK):
+    if not sandbox.is_interpreter(path):
         yield Finding(
             f"[wsgi] python_interpreter: write the path of Glance's Python, such as "
             f"{pathlib.Path(sys.prefix, 'bin', 'python')}; it reads the archives, and "

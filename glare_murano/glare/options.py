@@ -4,8 +4,8 @@
 
 from oslo_config import cfg
 
-from glare_murano import fields
-from glare_murano.service import archive_settings, requirement_checks, settings
+from glare_murano import archive_settings, fields
+from glare_murano.service import requirement_checks, settings
 
 GROUP = f"artifact_type:{fields.TYPE_NAME}"
 

@@ -22,7 +22,7 @@ from glare.db.sqlalchemy import models
 from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
-from glare_murano import archive_limits, fields
+from glare_murano import archive_limits, archive_reading, fields
 from glare_murano.glare import blobs, leases, manifest_mismatches, metrics
 from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
@@ -31,16 +31,13 @@ from glare_murano.package import InvalidPackage
 from glare_murano.package.archive_rules import Limits
 from glare_murano.package.errors import listed
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_reading, package_locks
+from glare_murano.service import package_locks
 from glare_murano.service.refusals import RefusedRequest
 from glare_murano.stored_contents import StoredContents
 
 LOG = logging.getLogger(__name__)
 
 _CHUNK_SIZE = 128 * 1024
-# If the service was too busy to read an archive, the client should upload it again after these
-# seconds.
-_RETRY_AFTER = 10
 
 _blobs = models.ArtifactBlob.__table__
 
@@ -210,7 +207,7 @@ class ReadingBusy(RefusedRequest, exception.GlareException):  # type: ignore[mis
     """The service is busy with other archives. The client can try again later."""
 
     def __init__(self, message: str) -> None:
-        headers = {"Retry-After": str(_RETRY_AFTER)}
+        headers = {"Retry-After": str(archive_reading.RETRY_AFTER)}
         RefusedRequest.__init__(self, HTTPStatus.SERVICE_UNAVAILABLE, message, headers)
 
 

@@ -9,6 +9,7 @@ file is compared with its declared size.
 import abc
 import contextlib
 import errno
+import hashlib
 import io
 import os
 import pathlib
@@ -168,6 +169,18 @@ class Archive(abc.ABC):
             target.seek(start)
             target.truncate()
             raise
+
+    def repacked_digest(self) -> str:
+        """Pack the package again, and return the SHA-256 of the new ZIP file, in hexadecimal.
+
+        Packages with the same files have the same result, whichever tool has packed them.
+
+        :raises InvalidArchive: as in ``pack``.
+        """
+        with tempfile.TemporaryFile() as packed:
+            self.pack(packed)
+            packed.seek(0)
+            return hashlib.file_digest(packed, "sha256").hexdigest()
 
     def open_zip(self) -> IO[bytes]:
         """Return the package as an open ZIP file, whose descriptor another process can get.

@@ -49,4 +49,4 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
                 f"cannot write {target}: {error.strerror}; name a file in a writable directory "
                 f"with --file"
             ) from error
-    return LocalPackage(str(place), target, contents, fs.digest(target), target.stat().st_size)
+    return LocalPackage.of(str(place), target, contents)

@@ -7,14 +7,14 @@ The directory catalogue leaves out invalid packages; this module reports them.
 
 import contextlib
 import dataclasses
-import hashlib
+import functools
 import os
 import pathlib
-import tempfile
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
+from glare_murano import fields
 from glare_murano.package import (
     Archive,
     Contents,
@@ -42,37 +42,57 @@ class LocalPackage:
 
     :param place: the directory or ZIP file of the package, for messages.
     :param archive: the ZIP file; for a directory, the file into which it was packed.
-    :param contents: the manifest, and the other metadata that was read from the package.
+    :param key: the package's name and version.
+    :param values: the values of its fields, as from ``fields.from_contents``.
+    :param warnings: mistakes in the package that do not prevent its publication.
     :param digest: the SHA-256 of the ZIP file, in hexadecimal.
     :param size: the size of the ZIP file, in bytes.
     """
 
     place: str
     archive: pathlib.Path
-    contents: Contents
+    key: PackageVersion
+    values: Mapping[str, Any]
+    warnings: tuple[Problem, ...]
     digest: str
     size: int
+
+    @classmethod
+    def of(cls, place: str, archive: pathlib.Path, contents: Contents) -> "LocalPackage":
+        """Describe a package whose archive was read in this process.
+
+        :param contents: what was read from the archive.
+        """
+        key = PackageVersion(contents.manifest.fqn, contents.manifest.version)
+        values = fields.from_contents(contents)
+        digest, size = fs.digest(archive), archive.stat().st_size
+        return cls(place, archive, key, values, contents.warnings, digest, size)
 
     @property
     def fqn(self) -> str:
         """The fully qualified name of the package."""
-        return self.contents.manifest.fqn
+        return self.key.fqn
 
     @property
     def version(self) -> Version:
         """The version of the package."""
-        return self.contents.manifest.version
+        return self.key.version
 
-    @property
+    @functools.cached_property
     def requirements(self) -> Mapping[str, VersionSpec]:
         """The ranges of required packages, by FQN; the package itself is left out."""
-        required = self.contents.requirements.items()
-        return {fqn: spec for fqn, spec in required if fqn != self.fqn}
+        required = self.values["requirements"].items()
+        return {fqn: VersionSpec.of(text) for fqn, text in required if fqn != self.fqn}
 
-    @property
-    def key(self) -> PackageVersion:
-        """The package's name and version."""
-        return PackageVersion(self.fqn, self.version)
+    def has_files_of(self, other: IO[bytes]) -> bool:
+        """Return whether this package and another archive have the same files.
+
+        Different tools pack the same files differently. So both archives are packed again in the
+        same way, and then compared.
+
+        :raises InvalidArchive: if the other archive is not valid.
+        """
+        return repacked_digest(self.archive) == repacked_digest(other)
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.version}"
@@ -175,17 +195,6 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
     return dataclasses.replace(_read(file, file.parent, None), place=place)
 
 
-def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
-    """Return whether a package and another archive have the same files.
-
-    Different tools pack the same files differently. So both archives are packed again in the same
-    way, and then compared.
-
-    :raises InvalidArchive: if the other archive is not valid.
-    """
-    return repacked_digest(package.archive) == repacked_digest(other)
-
-
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
     """Check that a directory whose name is a version has a package of this version.
 
@@ -233,16 +242,12 @@ def named(place: object) -> Iterator[None]:
 
 
 def repacked_digest(source: Source) -> str:
-    """Pack a package again, and return the SHA-256 of the new archive.
-
-    Packages with the same files get the same digest.
+    """Return ``Archive.repacked_digest`` of a package, which is equal for the same files.
 
     :raises InvalidArchive: if the archive is not valid.
     """
-    with Archive.open(source) as archive, tempfile.TemporaryFile() as packed:
-        archive.pack(packed)
-        packed.seek(0)
-        return hashlib.file_digest(packed, "sha256").hexdigest()
+    with Archive.open(source) as archive:
+        return archive.repacked_digest()
 
 
 def pack(archive: Archive, target: pathlib.Path, manifest: bytes | None = None) -> None:
@@ -278,7 +283,7 @@ def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) ->
         else:
             archive.verify()
             packed = place
-    return LocalPackage(str(place), packed, contents, fs.digest(packed), packed.stat().st_size)
+    return LocalPackage.of(str(place), packed, contents)
 
 
 @contextlib.contextmanager

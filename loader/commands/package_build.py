@@ -32,7 +32,7 @@ class BuildPackage(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)
-        for warning in built.contents.warnings:
+        for warning in built.warnings:
             self.note(f"{built.place}: {warning}")
         shown = {
             "name": built.fqn,

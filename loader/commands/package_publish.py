@@ -117,7 +117,7 @@ class PublishPackages(base.Lister):
         paths = _paths(arguments.paths, folder)
         packages = local_packages.read_all(paths, folder, arguments.as_version)
         for package in packages:
-            for warning in package.contents.warnings:
+            for warning in package.warnings:
                 self.note(f"{package.place}: {warning}")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []

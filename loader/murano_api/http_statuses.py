@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from keystoneauth1 import exceptions as ksa_exceptions
 from webob import exc
 
+from glare_murano.archive_reading import RETRY_AFTER, ServiceBusy
 from glare_murano.package import GlareMuranoError
 from loader import errors
 from loader.catalogs.repository import RefusedPackage
@@ -51,6 +52,9 @@ def reported() -> Iterator[None]:
         raise exc.HTTPConflict(explanation=str(error)) from error
     except UnsupportedChange as error:
         raise exc.HTTPForbidden(explanation=str(error)) from error
+    except ServiceBusy as error:
+        headers = {"Retry-After": str(RETRY_AFTER)}
+        raise exc.HTTPServiceUnavailable(explanation=str(error), headers=headers) from error
     except GlareMuranoError as error:
         raise exc.HTTPBadRequest(explanation=str(error)) from error
 

@@ -16,7 +16,7 @@ from murano.common import wsgi
 from oslo_config import cfg
 from webob import exc
 
-from loader.murano_api import object_schemas, request_bodies
+from loader.murano_api import object_schemas, request_bodies, uploaded_package
 from loader.murano_api.packages import CatalogController
 from loader.murano_api.request_repository import RequestRepositories
 from loader.murano_api.static_actions import StaticActionController
@@ -107,5 +107,6 @@ def filter_factory(
 
     :raises CatalogError: if an option of the loader is invalid.
     """
+    uploaded_package.configure(cfg.CONF)
     controller = CatalogController(RequestRepositories(cfg.CONF))
     return lambda application: CatalogFilter(application, controller)

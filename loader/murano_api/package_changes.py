@@ -9,14 +9,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from glare_murano.package.archive_rules import limited
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 from loader import errors
-from loader.authoring import local_packages
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.murano_api import package_json
+from loader.murano_api.uploaded_package import UploadedPackage
 from loader.publishing import publication
 from loader.publishing.target import Target
 from loader.transport.failures import Conflict
@@ -25,7 +24,6 @@ from loader.transport.failures import Conflict
 DISABLED = "disabled by a client of Murano"
 # The longest name of a package in Murano.
 _MAX_NAME = 80
-_CHUNK = 64 * 1024
 _FIELDS = {"name": "display_name", "description": "description"}
 
 
@@ -50,7 +48,11 @@ class MissingRequirement(errors.LoaderError):
 
 
 def upload(
-    repository: Repository, archive: IO[bytes], metadata: Mapping[str, Any]
+    repository: Repository,
+    archive: IO[bytes],
+    metadata: Mapping[str, Any],
+    options: Mapping[str, Any],
+    project_id: str | None,
 ) -> StoredPackage:
     """Publish the package in an archive, with the values in a request.
 
@@ -58,6 +60,9 @@ def upload(
 
     :param metadata: the values in the request: ``categories``, ``tags``, ``is_public``,
         ``enabled``.
+    :param options: the values of the options in ``[package_loader]``.
+    :param project_id: the project of the request.
+    :raises ServiceBusy: if too many archives are read at the same time.
     :raises InvalidPackage: if the package breaks rules; the message has all problems.
     :raises LongName: if the name in the manifest is too long; if there is none, the FQN is the
         name.
@@ -69,15 +74,14 @@ def upload(
     with tempfile.TemporaryDirectory(prefix="murano-upload-") as folder:
         # The archive is copied to a file of its own, to be read, checked and sent.
         file = pathlib.Path(folder, "package.zip")
-        pieces = limited(iter(lambda: archive.read(_CHUNK), b""))
-        package = local_packages.receive(pieces, file, "the archive")
-        _check_name(package.contents.manifest.display_name)
+        package = UploadedPackage.read(archive, file, options, project_id)
+        _check_name(package.values["display_name"])
         steps = publication.plan(Target(repository), [package], visibility)
         publication.check_unpublished(steps)
         stored = steps[0].stored
         # If an earlier upload was refused, its draft may have other categories and tags.
         is_again = stored is not None and not package_json.is_shown(stored)
-        own: dict[str, Iterable[str]] = {"categories": (), "tags": package.contents.manifest.tags}
+        own: dict[str, Iterable[str]] = {"categories": (), "tags": package.values["tags"]}
         values = {
             name: _each_once(own[name], metadata.get(name, ()))
             for name in own

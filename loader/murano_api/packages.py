@@ -123,8 +123,11 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             policy.check("publicize_package", req.context)
         self._check_categories(req, metadata.get("categories") or [])
         with reported():
-            repository = self._repository(req)
-            return package_json.to_json(package_changes.upload(repository, archive, metadata))
+            repository, project_id = self._repository(req), req.context.project_id
+            published = package_changes.upload(
+                repository, archive, metadata, CONF.package_loader, project_id
+            )
+            return package_json.to_json(published)
 
     def update(self, req: webob.Request, body: Any, package_id: str) -> dict[str, Any]:
         """Change a package with the caller's token."""

@@ -121,7 +121,7 @@ def plan(
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
     for archive in archives:
-        for warning in archive.contents.warnings:
+        for warning in archive.warnings:
             warn(f"{archive.place}: {warning}")
     requirements.find(archives, found, catalog, (), visibility, warn)
     steps = publication.plan(found, archives, visibility)

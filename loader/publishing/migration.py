@@ -156,7 +156,7 @@ def read(
         with _refusing(entry):
             archive = local_packages.receive(pieces, folder / f"{number}.zip", str(package))
             entry.archive = archive
-            entry.warnings += map(str, archive.contents.warnings)
+            entry.warnings += map(str, archive.warnings)
             if archive.fqn != package.fqn:
                 entry.end(Result.REFUSED, f"its archive contains {archive}")
             report(Progress(str(package), archive.size, archive.size))

@@ -24,7 +24,7 @@ from glare_murano.package.rules import Rule
 from glare_murano.resolver import PackageVersion
 from loader import concurrency, errors, progress
 from loader.authoring import local_packages
-from loader.authoring.local_packages import LocalPackage, same_files
+from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import stored_package
 from loader.catalogs.base import own_first
 from loader.catalogs.repository import Repository
@@ -140,7 +140,7 @@ def check_uploads(
         for package in waiting
         for problem in _find_excess(package, fields(package))
     ]
-    doubtful = [package for package in waiting if package.contents.warnings]
+    doubtful = [package for package in waiting if package.warnings]
     if doubtful and repository.checks()["check_forms"] == wire.ENFORCED:
         for package in doubtful:
             found = local_packages.find_form_problems(package)
@@ -154,7 +154,7 @@ def _find_excess(package: LocalPackage, values: Mapping[str, Any]) -> Iterator[P
         table.check_version(str(package.version))
     except InvalidVersion as error:
         yield Problem(Rule.MANIFEST_LIMIT, "Version", str(error))
-    yield from table.find_excess({**table.from_contents(package.contents), **values})
+    yield from table.find_excess({**package.values, **values})
 
 
 def upload(
@@ -434,7 +434,7 @@ def _is_same(repository: Repository, package: LocalPackage, stored: StoredPackag
     with tempfile.TemporaryFile() as file:
         file.writelines(repository.download(stored))
         file.flush()
-        return same_files(package, file)
+        return package.has_files_of(file)
 
 
 def _required_first(packages: Iterable[LocalPackage]) -> list[LocalPackage]:

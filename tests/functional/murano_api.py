@@ -30,7 +30,8 @@ def running(folder: pathlib.Path, *options: str) -> Iterator[str]:
     """Run murano-api with its database in a directory; yields its URL.
 
     :param options: ``--glare URL`` or ``--glance URL`` for the filter of this project;
-        ``--no-waits`` to skip its waits between attempts.
+        ``--no-waits`` to skip its waits between attempts; ``--max-reading-seconds NUMBER`` for the
+        option of this name.
     """
     log = folder / "murano-api.log"
     command = [sys.executable, "-W", "ignore", "-m", __name__, str(folder), *options]
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--glare")
     parser.add_argument("--glance")
     parser.add_argument("--no-waits", action="store_true")
+    parser.add_argument("--max-reading-seconds", default=20)
     given = parser.parse_args()
     folder = given.folder
 
@@ -113,13 +115,13 @@ def main() -> None:
     file = folder / "murano.conf"
     settings = ""
     if given.glare:
-        settings = f"[glare]\nurl = {given.glare}\n"
+        settings = f"[glare]\nurl = {given.glare}\n[package_loader]\n"
     if given.glance:
         settings = f"[glance]\nurl = {given.glance}\n[package_loader]\ncatalogs = glance\n"
     file.write_text(
         f"[DEFAULT]\ntransport_url = fake://\nlog_file = {folder}/murano.log\n"
         f"[database]\nconnection = sqlite:///{folder}/murano.sqlite\n"
-        f"{settings}"
+        f"{settings}max_reading_seconds = {given.max_reading_seconds}\n"
     )
     config.parse_args(["--config-file", str(file)])
     alembic = migration.get_alembic_config()

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 import prometheus_client
 import pytest
 
+from glare_murano import archive_reading
 from glare_murano.package import parse_version
 from glare_murano.package.sandbox import turns
-from glare_murano.service import archive_reading
 from loader.catalogs.glare import GlareRepository
 from tests import packages, processes
 from tests.functional import databases, sites, stores

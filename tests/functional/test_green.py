@@ -175,7 +175,7 @@ _READ = """
     import eventlet
     eventlet.monkey_patch()
     import json, sys
-    from glare_murano.service import archive_reading, archive_settings
+    from glare_murano import archive_reading, archive_settings
 
     options = {option.name: option.default for option in archive_settings.OPTIONS}
     ticks = 0

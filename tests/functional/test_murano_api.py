@@ -31,6 +31,7 @@ from muranoclient.v1.client import Client as MuranoClient
 from tests import packages, processes, web
 from tests.functional import murano_api
 from tests.functional.client import Client
+from tests.hostile import costly
 
 pytestmark = pytest.mark.programs
 
@@ -743,6 +744,22 @@ def test_a_version_that_clients_upload_at_once_is_that_of_one(
 
     (package,) = murano.packages.filter(owned=True)
     assert uploaded == {murano.packages.download(package.id)}
+
+
+def test_an_upload_that_takes_too_long_to_read_is_refused(
+    glare_url: str, project: str, tmp_path: pathlib.Path
+) -> None:
+    (case,) = [each for each in costly.COSTLY if "max_reading_seconds" in each.options]
+    options = "--glare", glare_url, "--max-reading-seconds", "1"
+    with murano_api.running(tmp_path, *options) as url:
+        answer = requests.post(
+            url + murano_api.PACKAGES,
+            headers={"X-Auth-Token": f"user:{project}:member"},
+            files={"file": case.build()},
+            timeout=60,
+        )
+    assert answer.status_code == 400
+    assert "simplify the package [reading-limit]" in answer.text
 
 
 def test_a_service_that_does_not_answer_is_reported(tmp_path: pathlib.Path) -> None:

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from glare_murano import archive_reading, archive_settings
 from glare_murano.package import Archive, InvalidPackage, package_types, read_contents
 from glare_murano.package.archive_process import MAX_REPORTED
 from glare_murano.package.manifest import FUNCTION_NAMESPACE
 from glare_murano.package.sandbox import turns
 from glare_murano.package.ui_form import FormCheck
-from glare_murano.service import archive_reading, archive_settings
 from glare_murano.stored_contents import StoredContents
 from tests import packages
 from tests.hostile import cases

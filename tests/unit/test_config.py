@@ -273,7 +273,8 @@ def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None
     for group in ("glance", "glare"):
         ksa_loading.register_auth_conf_options(conf, group)
     config.package_loader(conf, Scope(session=ksa_session.Session())).close()
-    options.register(conf, config.SERVICE_OPTIONS)
+    for known in (config.API_OPTIONS, config.SERVICE_OPTIONS):
+        options.register(conf, known)
 
     read = {
         f"{group}.{name}"

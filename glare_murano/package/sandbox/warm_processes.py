@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -166,6 +167,14 @@ def preload(name: str, value: Any) -> None:
         if running := _processes.get(name):
             with contextlib.suppress(OSError):
                 running.preload(json.dumps(value).encode())
+
+
+def is_interpreter(path: str) -> bool:
+    """Return whether a path is that of a Python interpreter that can be run.
+
+    In uWSGI, ``sys.executable`` is uWSGI, which cannot run the warm process.
+    """
+    return pathlib.Path(path).name.startswith("python") and os.access(path, os.X_OK)
 
 
 def send(

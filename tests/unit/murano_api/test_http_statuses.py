@@ -6,7 +6,9 @@ import pytest
 from keystoneauth1 import exceptions as ksa_exceptions
 from webob import exc
 
-from glare_murano.package import InvalidRange
+from glare_murano.archive_reading import ServiceBusy
+from glare_murano.package import InvalidRange, Problem
+from glare_murano.package.rules import Rule
 from loader import errors
 from loader.murano_api.http_statuses import reported
 
@@ -17,6 +19,12 @@ def test_the_first_cause_with_a_status_counts() -> None:
     lines.__cause__.__cause__ = ksa_exceptions.Conflict()
     with pytest.raises(exc.HTTPConflict), reported():
         raise lines
+
+
+def test_a_busy_process_says_when_to_try_again() -> None:
+    with pytest.raises(exc.HTTPServiceUnavailable, match="x") as answer, reported():
+        raise ServiceBusy([Problem(Rule.SERVICE_BUSY, "archive", "x")])
+    assert answer.value.headers["Retry-After"] == "10"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from unittest import mock
 import pytest
 
 from glare_murano import wire
-from glare_murano.package import VersionSpec
 from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.repository import Repository
@@ -30,9 +29,8 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
 ) -> None:
     source = packages.write(tmp_path / "source", packages.content("org.app"))
     (package,) = local_packages.read_all([source], tmp_path)
-    required = {"org.added": VersionSpec.of(">=1")}
-    contents = dataclasses.replace(package.contents, requirements=required)
-    package = dataclasses.replace(package, contents=contents)
+    values = {**package.values, "requirements": {"org.added": ">=1"}}
+    package = dataclasses.replace(package, values=values)
     catalog = DirectoryCatalog(tmp_path / "catalog")
     repository = _repository()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Define the options by which the operator of Glare or Glance limits and checks archives."""
+"""Define the options by which operators limit and check the reading of uploaded archives."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from glare_murano.package.ui_form import FormCheck
 
 _DEFAULT_CHILD = ChildSettings()
 
-OPTIONS = [
-    *archive_limits.OPTIONS,
+# The options of a service that reads archives in child processes.
+READING_OPTIONS = [
     cfg.IntOpt(
         "max_reading_seconds",
         min=1,
@@ -48,6 +48,12 @@ OPTIONS = [
         help="The longest time that an upload waits for its turn, in seconds. After that the "
         "service is busy, and the archive can be uploaded again.",
     ),
+]
+
+# The options of Glare and Glance.
+OPTIONS = [
+    *archive_limits.OPTIONS,
+    *READING_OPTIONS,
     cfg.StrOpt(
         "check_forms",
         choices=[
@@ -72,7 +78,7 @@ def form_check(options: Any) -> FormCheck:
 def child_settings(options: Any, python: str = "") -> ChildSettings:
     """Return the configured limits of the child process that reads an archive.
 
-    :param options: the values of ``OPTIONS``.
+    :param options: the values of ``READING_OPTIONS`` and ``archive_limits.OPTIONS``.
     :param python: the path of the Python interpreter for the child; empty for the interpreter of
         this process.
     """
