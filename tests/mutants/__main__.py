@@ -30,7 +30,9 @@ MOST = 3
 # The longest time for all tests of a mutant, and for one of them, in seconds. A mutant that takes
 # longer is noticed.
 _SECONDS = 1800
-_TEST_SECONDS = 240
+_TEST_SECONDS = 40
+# The tests of single modules. Few of them start a program.
+_UNIT = "tests/unit/"
 
 
 class MutantsError(Exception):
@@ -124,14 +126,18 @@ def _check_unchanged(tests: Sequence[str]) -> None:
 def _command(module: pathlib.Path, line: int, tests: Sequence[str]) -> str:
     """Return the command that tests a change of a module's line, and ends with the first failure.
 
-    Only the tests that have run the line are run, if they are known. Tests in files that name the
-    module run first, in a process of their own: most mutants fail there, and to collect all tests
-    takes longer.
+    Only the tests that have run the line are run, or if none has, tests that start other programs.
+    Tests in files that name the module run first, in a process of their own: most mutants
+    fail there, and to collect all tests takes longer.
     """
     files = _files(tests)
-    known = covering.tests(module, line)
-    selected = sorted(known, key=lambda test: (files.index(_file(test)), test)) or files
     naming = {file for file in files if module.stem in pathlib.Path(file).read_text()}
+    known = covering.tests(module, line)
+    if not known:
+        chosen = [file for file in files if file in naming or not file.startswith(_UNIT)]
+        ordered = sorted(chosen, key=lambda file: file not in naming)
+        return _of_file("all", ordered) + " -n 2 -m programs"
+    selected = sorted(known, key=lambda test: (files.index(_file(test)), test))
     first = [test for test in selected if _file(test) in naming]
     others = [test for test in selected if _file(test) not in naming]
     runs = [_of_file("first", first)] if first else []
@@ -147,14 +153,12 @@ def _of_file(name: str, tests: Sequence[str]) -> str:
     """Write tests into a file, as a command has a limited length; return what runs them."""
     path = pathlib.Path(f"{name}.tests").resolve()
     path.write_text("\n".join(tests))
-    return _pytest(f"@{path}")
+    return _pytest("-o", f"timeout={_TEST_SECONDS}", "-o", "timeout_method=thread", f"@{path}")
 
 
 def _pytest(*arguments: str) -> str:
     """Return a command that runs tests, and ends with the first failure or endless test."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
-    options += ["-o", f"faulthandler_timeout={_TEST_SECONDS}"]
-    options += ["-o", "faulthandler_exit_on_timeout=true"]
     return shlex.join([str(_PYTHON), "-m", "pytest", *options, *arguments])
 
 
