@@ -189,15 +189,16 @@ def _verb(row: ImageRow, changed: ImageRow) -> str | None:
 def _check_spelling(image_id: str) -> None:
     """Check that the id of a package in a request is in lower case, as it is stored.
 
-    MariaDB ignores case and accents when it looks up an id, but a store of files does not. The
-    response is the same for all databases, so it does not show whether the package exists.
+    When MariaDB looks up an id, it ignores case, accents and control characters, but a store of
+    files does not. The response is the same for all databases, so it does not show whether the
+    package exists.
 
     :raises RefusedRequest: if the id has the form of a package's id, but another spelling, or if it
-        contains a character outside ASCII.
+        contains a control character or a character outside ASCII.
     """
     if _ID.fullmatch(image_id):
         return
-    if images.is_package_id(image_id) or not image_id.isascii():
+    if images.is_package_id(image_id) or not (image_id.isascii() and image_id.isprintable()):
         raise not_found(f"No image found with ID {image_id}")
 
 
@@ -253,7 +254,8 @@ def _parsed(body: bytes, kind: type[_Body]) -> _Body:
 
 def _is_draft(image_id: str) -> bool:
     image = image_rows.find_image(image_id)
-    return image is not None and image.is_package and not image.is_published
+    # The image may have been a draft until another request has deleted it.
+    return image is None or (image.is_package and not image.is_published)
 
 
 def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:

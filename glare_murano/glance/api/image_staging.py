@@ -22,6 +22,7 @@ from oslo_utils import timeutils
 
 from glare_murano import images
 from glare_murano.glance import internals
+from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
@@ -46,8 +47,10 @@ def find_open(req: webob.Request) -> ImageRow | None:
     if path is None or internals.routed_method(req) != _METHODS[path[2]]:
         return None
     image = image_rows.find_image(path[1])
-    is_open = image is not None and _is_open(image)
-    return image if is_open and internals.may_modify(req.context, path[1]) else None
+    # For the package of another project, no policy is asked, as if the package were missing.
+    if image is None or not (_is_open(image) and callers.in_context(req.context).owns(image)):
+        return None
+    return image if internals.may_modify(req.context, path[1]) else None
 
 
 def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
