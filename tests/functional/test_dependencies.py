@@ -229,6 +229,27 @@ def test_just_the_package_that_is_asked_about_is_taken(
     assert answer["unsatisfied"] == []
 
 
+def test_an_administrator_asks_about_a_package_for_another_project(
+    admin: Client, publish: Callable[..., Any], name: str
+) -> None:
+    """What it requires is found as for that project."""
+    publish(f"{name}.db", "1.0.0")
+    private = publish(name, "1.0.0", **{f"{name}.db".replace(".", "__"): "1"})
+
+    answer = admin.resolve(package=private["id"], project_id="strangers").json()
+
+    assert private["id"] in [release["id"] for release in answer["releases"]]
+    assert [missing["name"] for missing in answer["unsatisfied"]] == [f"{name}.db"]
+
+
+@pytest.mark.parametrize("text", ["org..db", "1.a", "x" * 5000])
+def test_no_class_has_a_name_that_is_not_valid(glare: Client, text: str) -> None:
+    answer = glare.resolve(objects=[{"class": text}])
+
+    assert answer.status_code == 200, answer.text
+    assert [missing["class"] for missing in answer.json()["undefined"]] == [text]
+
+
 @pytest.mark.parametrize("package", ["", "nonsense", "0" * 8])
 def test_a_missing_package_is_not_found(glare: Client, package: str) -> None:
     assert "not found" in refusal(glare.resolve(package=package), 404)

@@ -290,14 +290,14 @@ def test_newer_versions_that_were_passed_over_are_logged_with_their_reasons(
     for version in ("1.0.0", "1.2.0", "2.0.0"):
         place("own", "org.db", version)
     place("public", "org.db", "1.1.0")
-    place("own", "org.wiki", org__db="<2", org__shop="1")
-    place("own", "org.shop", org__db="<1.2")
+    place("own", "org.wiki", org__db="<1.2", org__shop="1")
+    place("own", "org.shop", org__db="<2")
 
     make_loader("public", "own").load("org.wiki", "1")
 
     assert [line for line in caplog.messages if "is used, not" in line] == [
-        "org.db 1.1.0 is used, not a newer version: 2.0.0 excluded by <1.2 of org.shop 1.0.0, "
-        "<2 of org.wiki 1.0.0; 1.2.0 excluded by <1.2 of org.shop 1.0.0"
+        "org.db 1.1.0 is used, not a newer version: 2.0.0 excluded by <2 of org.shop 1.0.0, "
+        "<1.2 of org.wiki 1.0.0; 1.2.0 excluded by <1.2 of org.wiki 1.0.0"
     ]
 
 

@@ -42,6 +42,7 @@ class Catalogue:
             for fqn, versions in packages.items()
         }
         self.requested = []
+        self.read = []
 
     def versions(self, fqns):
         self.requested.append(list(fqns))
@@ -50,6 +51,7 @@ class Catalogue:
         }
 
     def requirements(self, releases):
+        self.read.append([str(release) for release in releases])
         return {release: self._packages[release.fqn][release.version] for release in releases}
 
     def holds(self, demand):
@@ -282,6 +284,13 @@ class TestPlan:
         }
         _, catalogue = planned(packages, {"a": "*", "b": "*"})
         assert catalogue.requested == [["a", "b"], ["c", "d", "e"]]
+        assert catalogue.read == [["a 1.0.0", "b 1.0.0"], ["c 1.0.0", "d 1.0.0", "e 1.0.0"]]
+
+    def test_each_release_is_requested_once(self):
+        packages = {"a": {"1": {"db": "1", "b": "*"}}, "b": {"1": {"db": "2"}}, "db": DB}
+        _, catalogue = planned(packages, {"a": "*"})
+        # Another version of a chosen package is required in a later round.
+        assert catalogue.read == [["a 1.0.0"], ["b 1.0.0", "db 1.3.0"], ["db 2.0.0"]]
 
     def test_nothing_is_required(self):
         assert taken({}, {}) == {}
@@ -421,6 +430,25 @@ class TestFewestNewest:
         specs = tuple(VersionSpec.of(f"=={text}") for text in texts)
         versions = resolver.newest_first(map(parse_version, texts))
         assert fewest_newest(versions, specs) == versions
+
+    def test_the_search_ends_after_a_number_of_steps(self, monkeypatch):
+        texts = [f"1.{minor}.0" for minor in range(6)]
+        # Each range excludes two versions, so that no version satisfies all ranges.
+        pairs = itertools.combinations(texts, 2)
+        specs = [VersionSpec.of(f">=1,!={one},!={other}") for one, other in pairs]
+        versions = resolver.newest_first(map(parse_version, texts))
+        expected = fewest_newest(versions, specs)
+        steps = itertools.count(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Budget, "check", lambda *_: next(steps))
+            fewest_newest(versions, specs)
+        taken = next(steps) - 1
+
+        monkeypatch.setattr(hitting_set, "_MAX_STEPS", taken)
+        assert fewest_newest(versions, specs) == expected
+        monkeypatch.setattr(hitting_set, "_MAX_STEPS", taken - 1)
+        with pytest.raises(hitting_set.TooManyVersions, match=f"{taken - 1} combinations"):
+            fewest_newest(versions, specs)
 
     def test_what_cannot_be_decided_is_refused(self):
         texts = [f"1.{minor}.0" for minor in range(24)]
