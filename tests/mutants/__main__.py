@@ -30,7 +30,7 @@ MOST = 3
 # The longest time for all tests of a mutant, and for one of them, in seconds. A mutant that takes
 # longer is noticed.
 _SECONDS = 1800
-_TEST_SECONDS = 40
+_TEST_SECONDS = 60
 # The tests of single modules. Few of them start a program.
 _UNIT = "tests/unit/"
 
@@ -101,13 +101,18 @@ def _modules(area: Mapping[str, Any]) -> list[str]:
 
     :raises MutantsError: if a pattern finds none.
     """
-    found: set[str] = set()
-    for pattern in area["modules"]:
-        paths = {str(path) for path in pathlib.Path().glob(pattern)}
-        if not paths:
-            raise MutantsError(f"{pattern} is not the path of a module")
-        found |= paths
-    return sorted(found - set(area.get("except", ())))
+    found, left_out = (
+        {str(path) for pattern in area.get(key, ()) for path in _find(pattern)}
+        for key in ("modules", "except")
+    )
+    return sorted(found - left_out)
+
+
+def _find(pattern: str) -> list[pathlib.Path]:
+    paths = list(pathlib.Path().glob(pattern))
+    if not paths:
+        raise MutantsError(f"{pattern} is not the path of a module")
+    return paths
 
 
 def _check_unchanged(tests: Sequence[str]) -> None:
@@ -153,12 +158,13 @@ def _of_file(name: str, tests: Sequence[str]) -> str:
     """Write tests into a file, as a command has a limited length; return what runs them."""
     path = pathlib.Path(f"{name}.tests").resolve()
     path.write_text("\n".join(tests))
-    return _pytest("-o", f"timeout={_TEST_SECONDS}", "-o", "timeout_method=thread", f"@{path}")
+    return _pytest(f"@{path}")
 
 
 def _pytest(*arguments: str) -> str:
     """Return a command that runs tests, and ends with the first failure or endless test."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    options += ["-o", f"timeout={_TEST_SECONDS}", "-o", "timeout_method=thread"]
     return shlex.join([str(_PYTHON), "-m", "pytest", *options, *arguments])
 
 

@@ -35,8 +35,10 @@ def tests(module: pathlib.Path, line: int) -> frozenset[str]:
         if statement in seen:
             continue
         seen.add(statement)
-        if statement in inside:
-            found |= {each for n in _header(statement) for each in contexts.get(n, [])}
+        ran = {each for line in _header(statement) for each in contexts.get(line, [])}
+        # Outside of tests, the context is empty.
+        if statement in inside and ran != {""}:
+            found |= ran - {""}
         else:
             waiting += list(_dependents(tree, statement)) or inside
     return frozenset(each.partition("[")[0] for each in found)
