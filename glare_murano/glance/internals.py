@@ -605,17 +605,18 @@ def hide_markers() -> None:
     glance.db.ImageRepo.list = list_after
 
 
-def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
+def keep_drafts_from_cache(may_be_draft: Callable[[str], bool]) -> None:
     """Make Glance keep the data of drafts out of its cache.
 
     A new draft may get the id of a deleted draft. A process that deletes an image removes the data
     from its own cache only, so another process could serve the data of the deleted draft.
 
-    :param is_draft: a function that returns whether an image, given by its id, is a draft.
+    :param may_be_draft: a function that returns whether an image, given by its id, is a draft, or
+        was one and is deleted.
     """
 
     def cache(image_cache: Any, image_id: str, checksum: str | None, data: Any) -> Any:
-        if is_draft(image_id):
+        if may_be_draft(image_id):
             return data
         return _cache_image(image_cache, image_id, checksum, data)
 

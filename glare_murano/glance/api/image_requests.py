@@ -6,7 +6,8 @@ The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` ha
 ``image_staging`` handles requests that stage or import data. Requests that Glance itself refuses
 pass unchanged, and so do most requests for images that are not packages. But for every image, the
 filter refuses a patch that sets ``image_id``, since Glance would write the changes to the image
-with that id. It also refuses URLs with the character NUL, and ids that are not ASCII.
+with that id. It also refuses URLs with the character NUL, and ids with a control
+character or a character outside ASCII.
 
 The filter also installs checks in Glance's database layer, for every request and every task. These
 checks concern new images, and changes of the visibility, the status and the members of a package
@@ -81,7 +82,7 @@ class ImageRequestFilter:
         internals.read_protections_in_turn()
         internals.check_new_images(_check_new)
         internals.hide_markers()
-        internals.keep_drafts_from_cache(_is_draft)
+        internals.keep_drafts_from_cache(_may_be_draft)
         internals.keep_releases(lambda properties: bool(properties.get(images.PUBLISHED)))
         internals.remove_drafts_for_good(images.CONTAINER_FORMAT, image_rows.was_published)
 
@@ -252,9 +253,9 @@ def _parsed(body: bytes, kind: type[_Body]) -> _Body:
     return found if isinstance(found, kind) else kind()
 
 
-def _is_draft(image_id: str) -> bool:
+def _may_be_draft(image_id: str) -> bool:
     image = image_rows.find_image(image_id)
-    # The image may have been a draft until another request has deleted it.
+    # A missing image may have been a draft, which another request has just deleted.
     return image is None or (image.is_package and not image.is_published)
 
 
