@@ -202,12 +202,13 @@ class Rule(enum.StrEnum):
     more memory than ``max_reading_memory``; or the metadata, logos and form of the package take
     more than 4 MiB. Simplify the package."""
     READING_FAILURE = "reading-failure"
-    """The service could not read the package, or the plug-in of the package type failed (in Glare,
-    status 500). Read the service's log, and correct or reinstall the plug-in."""
+    """The service could not read the package, or the plug-in of the package type failed (in Glare
+    and murano-api, status 500). Read the service's log, and correct or reinstall the plug-in."""
     SERVICE_BUSY = "service-busy"
     """The service was reading other packages for ``max_reading_wait`` seconds, or too many packages
-    of the project are already waiting (in Glare, status 503). Nothing is wrong with the package:
-    upload it again. The ``openstack`` command repeats the upload by itself, a few times."""
+    of the project are already waiting (in Glare and murano-api, status 503). Nothing is wrong with
+    the package: upload it again. The ``openstack`` command repeats the upload by itself, a few
+    times."""
     PLUGIN_NAME = "plugin-name"
     """The package has the name of an extension plug-in of the engines (``provided_packages``), or
     defines a class of such a plug-in (``provided_classes``). Choose another name."""

@@ -10,7 +10,8 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from webob import exc
 
 from glare_murano.archive_reading import RETRY_AFTER, ServiceBusy
-from glare_murano.package import GlareMuranoError
+from glare_murano.package import GlareMuranoError, InvalidPackage
+from glare_murano.package.rules import Rule
 from loader import errors
 from loader.catalogs.repository import RefusedPackage
 from loader.murano_api.package_changes import UnsupportedChange
@@ -35,7 +36,8 @@ def reported() -> Iterator[None]:
     """Turn the loader's errors in the block into HTTP errors of ``webob``.
 
     If Glare or Glance refuses a request, the status of the refusal is kept. If the service fails,
-    the status is 503.
+    the status is 503. It is also 503 if murano-api is reading too many other archives, and 500 if
+    an archive cannot be read, and the archive is not the cause.
     """
     try:
         yield
@@ -55,6 +57,10 @@ def reported() -> Iterator[None]:
     except ServiceBusy as error:
         headers = {"Retry-After": str(RETRY_AFTER)}
         raise exc.HTTPServiceUnavailable(explanation=str(error), headers=headers) from error
+    except InvalidPackage as error:
+        is_failure = any(problem.rule is Rule.READING_FAILURE for problem in error.problems)
+        answer = exc.HTTPInternalServerError if is_failure else exc.HTTPBadRequest
+        raise answer(explanation=str(error)) from error
     except GlareMuranoError as error:
         raise exc.HTTPBadRequest(explanation=str(error)) from error
 

@@ -105,8 +105,8 @@ def filter_factory(
 ) -> Callable[[Application], CatalogFilter]:
     """Return a function that makes the filter for an application; Paste calls this entry point.
 
-    :raises CatalogError: if an option of the loader is invalid.
+    :raises LoaderError: if an option of the loader is invalid, or if archives cannot be read.
     """
-    uploaded_package.configure(cfg.CONF)
-    controller = CatalogController(RequestRepositories(cfg.CONF))
+    settings = uploaded_package.configure(cfg.CONF)
+    controller = CatalogController(RequestRepositories(cfg.CONF), settings)
     return lambda application: CatalogFilter(application, controller)

@@ -4,7 +4,6 @@
 
 import dataclasses
 import itertools
-import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
@@ -51,7 +50,7 @@ def upload(
     repository: Repository,
     archive: IO[bytes],
     metadata: Mapping[str, Any],
-    options: Mapping[str, Any],
+    settings: Mapping[str, Any],
     project_id: str | None,
 ) -> StoredPackage:
     """Publish the package in an archive, with the values in a request.
@@ -60,7 +59,7 @@ def upload(
 
     :param metadata: the values in the request: ``categories``, ``tags``, ``is_public``,
         ``enabled``.
-    :param options: the values of the options in ``[package_loader]``.
+    :param settings: how archives are read; see ``uploaded_package.configure``.
     :param project_id: the project of the request.
     :raises ServiceBusy: if too many archives are read at the same time.
     :raises InvalidPackage: if the package breaks rules; the message has all problems.
@@ -71,10 +70,9 @@ def upload(
     :raises CatalogError: if the service refuses the package.
     """
     visibility: Visibility = "public" if metadata.get("is_public") else "private"
-    with tempfile.TemporaryDirectory(prefix="murano-upload-") as folder:
-        # The archive is copied to a file of its own, to be read, checked and sent.
-        file = pathlib.Path(folder, "package.zip")
-        package = UploadedPackage.read(archive, file, options, project_id)
+    # The archive is copied to a file of its own, to be read, checked and sent.
+    with tempfile.TemporaryFile() as file:
+        package = UploadedPackage.read(archive, file, settings, project_id)
         _check_name(package.values["display_name"])
         steps = publication.plan(Target(repository), [package], visibility)
         publication.check_unpublished(steps)

@@ -48,9 +48,13 @@ _NO_CATEGORY = "there is no category with the id {}"
 class CatalogController(catalog.Controller):  # type: ignore[misc]
     """Answers the requests below ``/v1/catalog``."""
 
-    def __init__(self, repositories: RequestRepositories) -> None:
-        """Make a controller; no request is sent."""
+    def __init__(self, repositories: RequestRepositories, settings: Mapping[str, Any]) -> None:
+        """Make a controller; no request is sent.
+
+        :param settings: how archives are read; see ``uploaded_package.configure``.
+        """
         self._repositories = repositories
+        self._settings = settings
 
     def search(self, req: webob.Request) -> dict[str, Any]:
         """Return one page of the packages that the parameters of a request select.
@@ -125,7 +129,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         with reported():
             repository, project_id = self._repository(req), req.context.project_id
             published = package_changes.upload(
-                repository, archive, metadata, CONF.package_loader, project_id
+                repository, archive, metadata, self._settings, project_id
             )
             return package_json.to_json(published)
 

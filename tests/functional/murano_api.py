@@ -118,10 +118,12 @@ def main() -> None:
         settings = f"[glare]\nurl = {given.glare}\n[package_loader]\n"
     if given.glance:
         settings = f"[glance]\nurl = {given.glance}\n[package_loader]\ncatalogs = glance\n"
+    if settings:
+        settings += f"max_reading_seconds = {given.max_reading_seconds}\n"
     file.write_text(
         f"[DEFAULT]\ntransport_url = fake://\nlog_file = {folder}/murano.log\n"
         f"[database]\nconnection = sqlite:///{folder}/murano.sqlite\n"
-        f"{settings}max_reading_seconds = {given.max_reading_seconds}\n"
+        f"{settings}"
     )
     config.parse_args(["--config-file", str(file)])
     alembic = migration.get_alembic_config()

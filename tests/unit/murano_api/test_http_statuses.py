@@ -7,7 +7,7 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from webob import exc
 
 from glare_murano.archive_reading import ServiceBusy
-from glare_murano.package import InvalidRange, Problem
+from glare_murano.package import InvalidPackage, InvalidRange, Problem
 from glare_murano.package.rules import Rule
 from loader import errors
 from loader.murano_api.http_statuses import reported
@@ -30,6 +30,12 @@ def test_a_busy_process_says_when_to_try_again() -> None:
 @pytest.mark.parametrize(
     ("error", "cause", "status"),
     [
+        (InvalidPackage([Problem(Rule.ARCHIVE_FORMAT, "a", "x")]), None, exc.HTTPBadRequest),
+        (
+            InvalidPackage([Problem(Rule.READING_FAILURE, "a", "x")]),
+            None,
+            exc.HTTPInternalServerError,
+        ),
         (errors.NotFound("x"), None, exc.HTTPNotFound),
         (InvalidRange("x"), None, exc.HTTPBadRequest),
         (errors.CatalogUnavailable("x"), None, exc.HTTPServiceUnavailable),
