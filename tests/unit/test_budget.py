@@ -111,4 +111,4 @@ def test_only_a_request_without_locks_lets_green_threads_run(
 
     assert set(found) == ({0} if pauses else set())
     # About one for each hundredth of a second, on a quiet machine.
-    assert len(found) <= 12
+    assert (2 if pauses else 0) <= len(found) <= 12

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pytest
 
 import loader
-from glare_murano.package import Version, VersionSpec
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec, parse_version
 from glare_murano.wire import Query
 from loader import resolution
 from loader.catalogs.directory import DirectoryCatalog
@@ -299,6 +300,27 @@ def test_newer_versions_that_were_passed_over_are_logged_with_their_reasons(
         "org.db 1.1.0 is used, not a newer version: 2.0.0 excluded by <2 of org.shop 1.0.0, "
         "<1.2 of org.wiki 1.0.0; 1.2.0 excluded by <1.2 of org.wiki 1.0.0"
     ]
+
+
+def test_versions_of_a_missing_package_are_explained() -> None:
+    demand = resolver.Demand("org.db", VersionSpec.of(">=2"), None)
+    version, yanked = parse_version("1.0.0"), parse_version("2.0.0")
+    missing = resolver.Unsatisfied(demand, (demand,), (version,), (yanked,))
+
+    assert resolution.explain_missing(missing) == (
+        "1.0.0 excluded by >=2 of the request; "
+        "2.0.0 yanked or a pre-release, and not required exactly by >=2 of the request"
+    )
+
+
+def test_a_chain_begins_where_nothing_is_known_about_who_requires_it() -> None:
+    """The answer of a service may leave this out."""
+    requirer = resolver.PackageVersion("org.wiki", parse_version("1.0.0"))
+    demand = resolver.Demand("org.db", VersionSpec.of("1"), requirer)
+
+    chains = resolution.Resolution().chains([demand])
+
+    assert chains.shown == ((demand,),)
 
 
 def test_a_version_of_an_earlier_catalogue_is_explained(

@@ -214,6 +214,27 @@ def test_a_key_that_is_repeated_with_the_same_value_is_a_warning(text: str) -> N
     assert "is repeated with the same value [yaml-key]" in warning
 
 
+@pytest.mark.parametrize(
+    "values",
+    ["1, a: '1'", "'1', a: 1", "[1], a: {b: 1}", "{b: 1}, a: [1]"]
+    + ["!!str 1, a: 1", "1, a: !!str 1"],
+)
+def test_a_value_of_another_type_is_another_one(values: str) -> None:
+    (found,) = wrong(f"{APPLICATION}Templates: {{a: {values}}}")
+    assert "'a' is repeated" in found
+
+
+def test_an_unknown_flag_is_ignored() -> None:
+    """As the dashboard ignores it."""
+    assert wrong(page("name: a, type: string, regexpValidator: '/a/iq'")) == []
+
+
+def test_a_page_behind_an_empty_one_is_checked() -> None:
+    empty, wrong_page = wrong(f"{APPLICATION}Forms:\n- {{}}\n- p: {{}}\n")
+    assert "a page of Forms is empty" in empty
+    assert "has no list 'fields'" in wrong_page
+
+
 def test_a_value_that_comes_back_is_another_one() -> None:
     assert len(wrong(f"{APPLICATION}Templates: {{a: 1, a: 2, a: 1}}")) == 2
 
@@ -241,6 +262,7 @@ def test_a_value_that_comes_back_is_another_one() -> None:
         ("name: a, type: choice, choices: [x]", "an entry of choices is 'x'; expected a list"),
         ("name: a, type: choice, choices: [[x]]", "an entry of choices is a sequence; expected"),
         ("name: a, type: choice, choices: {1: x}", "an attribute: the key '1' is not a string"),
+        ("name: a, type: string, initial: {b: {1: x}}", "an attribute: the key '1' is not a"),
         ("name: a, type: string, errorMessages: x", "errorMessages is 'x'; expected a mapping"),
         ("name: a, type: string, widgetMedia: ", "widgetMedia is nothing; expected a mapping"),
         ("name: a, type: flavor, requirements: 2", "requirements is '2'; expected a mapping"),
@@ -284,6 +306,10 @@ def test_a_field_that_the_dashboard_cannot_show_is_refused(field: str, problem: 
             "'title' in the page 'p' is",
         ),
         (page("name: a, type: string", more="- p: {fields: []}\n"), "several pages are called 'p'"),
+        (
+            f"{APPLICATION}Forms:\n- p: {{fields: []}}\n- q: {{fields: [], r: x}}\n",
+            "'r' in the page",
+        ),
     ],
 )
 def test_what_the_dashboard_ignores_is_a_warning(text: str, warning: str) -> None:
