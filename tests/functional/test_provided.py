@@ -257,6 +257,23 @@ def test_no_package_of_a_catalogue_is_planned_in_place_of_a_plugin(directory: Di
         packages_.load_class_package("org.mail.Thing")
 
 
+def test_no_package_of_a_catalogue_has_subclasses_in_place_of_a_plugin(
+    directory: Directory,
+) -> None:
+    directory.write(packages.package("org.mail", "2.0.0"))
+    content = packages.content("org.app", Require={"org.mail": ">=2"})
+    content["Classes/Thing.yaml"] = b"Name: org.app.Thing\nExtends: org.mail.Thing\n"
+    directory.write(packages.zipped(content))
+
+    def subclasses(plugin: str, text: str) -> list[str]:
+        found = directory.loader(plugin).subclasses("org.mail.Thing", text, None).found
+        return [each.name for each in found]
+
+    assert subclasses(PLUGIN, "*") == ["org.app.Thing"]
+    assert subclasses(PLUGIN, "<2") == []
+    assert subclasses("org.mail", "*") == []
+
+
 def test_a_package_with_a_class_of_a_plugin_is_not_loaded(directory: Directory) -> None:
     directory.write(_mail_package("org.app"))
     packages_ = directory.loader(PLUGIN)

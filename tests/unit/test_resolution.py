@@ -15,7 +15,7 @@ import pytest
 import loader
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec, parse_version
-from glare_murano.wire import Query
+from glare_murano.wire import Query, Release
 from loader import resolution
 from loader.catalogs.directory import DirectoryCatalog
 from loader.formats.registry import PackageTypes
@@ -311,6 +311,21 @@ def test_versions_of_a_missing_package_are_explained() -> None:
         "1.0.0 excluded by >=2 of the request; "
         "2.0.0 yanked or a pre-release, and not required exactly by >=2 of the request"
     )
+
+
+@pytest.mark.parametrize(
+    ("yanked", "served"),
+    [("", {"1", "1.2.0", ">=1"}), ("a reason", {"1.2.0", ">=1"})],
+)
+def test_a_yanked_release_is_used_for_the_ranges_that_it_was_chosen_for(
+    tmp_path: pathlib.Path, yanked: str, served: set[str]
+) -> None:
+    release = Release("org.db", parse_version("1.2.0"), {}, frozenset(), yanked=yanked)
+    demands = (resolver.Demand("org.db", VersionSpec.of(">=1"), None),)
+    choice = resolution.Choice(DirectoryCatalog(tmp_path), release, demands)
+
+    ranges = ("1", "2", "1.2.0", ">=1", "<1")
+    assert {text for text in ranges if choice.serves(VersionSpec.of(text))} == served
 
 
 def test_a_chain_begins_where_nothing_is_known_about_who_requires_it() -> None:

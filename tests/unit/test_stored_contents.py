@@ -70,6 +70,15 @@ def test_all_lists_and_mappings_together_are_limited() -> None:
     assert problem.message.endswith("of the package; at most 1024 are allowed")
 
 
+def test_a_package_may_have_each_allowed_requirement(document: dict[str, Any]) -> None:
+    """It has two more, which no manifest names: the core library and itself."""
+    changed = copy.deepcopy(document)
+    more = {f"a.b{number}": "1" for number in range(256)}
+    changed["values"]["requirements"] = {NAME: "1", "io.murano": "0", **more}
+
+    assert len(stored_contents.from_json(changed).values["requirements"]) == 258
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [

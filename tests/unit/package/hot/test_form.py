@@ -53,6 +53,10 @@ def _fields(template: str) -> dict[str, Any]:
             {"minLength": 2, "maxLength": 8},
         ),
         (
+            "{type: string, constraints: [length: {min: 3}, length: {max: 9}]}",
+            {"minLength": 3, "maxLength": 9},
+        ),
+        (
             "{type: number, constraints: [{range: {min: 1}, description: Too few}]}",
             {
                 "type": "integer",
