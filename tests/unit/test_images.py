@@ -79,6 +79,11 @@ def test_every_property_has_the_protected_prefix_and_is_a_string() -> None:
     assert found[images.SHA256] == SHA256
 
 
+def test_the_owner_sets_another_property_for_a_field_that_may_change() -> None:
+    assert images.property_names("categories") == ["murano_categories", "package_categories"]
+    assert images.property_names("type") == ["murano_type"]
+
+
 def test_a_release_is_read_from_its_image() -> None:
     found = images.release(image(murano_yanked="broken"))
 

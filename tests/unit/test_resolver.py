@@ -450,6 +450,20 @@ class TestFewestNewest:
         with pytest.raises(hitting_set.TooManyVersions, match=f"{taken - 1} combinations"):
             fewest_newest(versions, specs)
 
+    def test_a_refusal_names_the_first_ranges(self, monkeypatch):
+        monkeypatch.setattr(hitting_set, "_MAX_STEPS", 0)
+        texts = [f"1.{minor}.0" for minor in range(4)]
+        pairs = list(itertools.combinations(texts, 2))
+        packages = {
+            f"p{number}": {"1": {"db": f">=1,!={one},!={other}"}}
+            for number, (one, other) in enumerate(pairs)
+        }
+        packages["db"] = {text: {} for text in texts}
+        with pytest.raises(hitting_set.TooManyVersions) as refusal:
+            planned(packages, dict.fromkeys(sorted(packages.keys() - {"db"}), "*"))
+        named = ", ".join(f">=1,!={one},!={other}" for one, other in pairs[:5])
+        assert str(refusal.value).endswith(f"write these ranges less strictly: {named} and 1 more")
+
     def test_what_cannot_be_decided_is_refused(self):
         texts = [f"1.{minor}.0" for minor in range(24)]
         excluded = [
