@@ -321,6 +321,14 @@ def sizes() -> Views:
         "one size in eight bytes in front": (
             "entry-header", [RIGHT_STORED.headed(header_extra=long_field(size), size=FULL)]
         ),
+        "three values in eight bytes in front": (
+            "entry-header", [RIGHT_STORED.headed(header_extra=long_field(size, size, 0), **full)]
+        ),
+        "smaller sizes in four bytes beside eight in front": (
+            "entry-header",
+            [RIGHT_STORED.headed(
+                header_extra=right, size=size - 1, packed_size=size - 1)],
+        ),
         "two fields of sizes in eight bytes": (
             "entry-extra",
             [dataclasses.replace(RIGHT_STORED, extra=right + wrong, header_extra=right, **full)],

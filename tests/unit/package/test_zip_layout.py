@@ -195,6 +195,35 @@ class TestLayout:
         data = body + directory + long + end_record(*values)
         assert "its end records disagree" in refusal(data).message
 
+    def test_an_end_of_zip64_that_counts_fewer_entries_in_this_part_is_refused(self):
+        body, directory, count = laid_out(START)
+        place = len(body) + len(directory)
+        long = end_64(count, len(directory), len(body), here=count - 1) + locator(place)
+        data = body + directory + long + end_record(0xFFFF, FULL, FULL)
+        assert "a part of a split archive" in refusal(data).message
+
+    def test_the_expected_length_of_a_zip64_field_is_named(self):
+        size = len(RIGHT_STORED.content)
+        full = {"size": FULL, "packed_size": FULL, "header_extra": long_field(size, size)}
+        member = dataclasses.replace(RIGHT_STORED, extra=long_field(size), **full)
+        assert refusal(package(member)).message == (
+            "its ZIP64 field has 8 bytes, but 16 are expected"
+        )
+
+    @pytest.mark.parametrize(
+        ("values", "plain"), [((0, 0, 0), (FULL, FULL)), ((0, 0), (-1, 0)), ((0, 0), (0, -1))]
+    )
+    def test_sizes_of_eight_bytes_in_front_that_disagree_are_refused(self, values, plain):
+        """Numbers are added to the truth."""
+        size = len(RIGHT_STORED.content)
+        plain_sizes = [FULL if each == FULL else size + each for each in plain]
+        member = RIGHT_STORED.headed(
+            header_extra=long_field(*(size + value for value in values)),
+            size=plain_sizes[0],
+            packed_size=plain_sizes[1],
+        )
+        assert "contradict" in refusal(package(member)).message
+
     def test_as_many_entries_as_allowed_are_read_from_zip64(self):
         with Archive.open(io.BytesIO(closed_64(*laid_out(START))), Limits(entries=2)) as archive:
             assert len(archive.paths) == 2
