@@ -67,4 +67,6 @@ def test_the_reached_nodes_are_those_of_a_search_from_the_root(
         after = _reached_by_force(nodes)
         assert {nodes.index(node) for node in found} == before ^ after
         assert {n for n, node in enumerate(nodes) if node.is_reached} == after
+        # So the parents of a node never form a cycle.
+        assert all(each._parent._level < each._level for each in nodes if each._parent)
         before = after

@@ -223,6 +223,13 @@ def test_a_value_of_another_type_is_another_one(values: str) -> None:
     assert "'a' is repeated" in found
 
 
+@pytest.mark.parametrize(
+    "application", ["{'?': {type: a.B}, !yaql '$.a': 1}", "{'?': {type: a.B, !yaql '$.a': 1}}"]
+)
+def test_a_key_of_the_application_may_be_an_expression(application: str) -> None:
+    assert wrong(f"Application: {application}\n") == []
+
+
 def test_an_unknown_flag_is_ignored() -> None:
     """As the dashboard ignores it."""
     assert wrong(page("name: a, type: string, regexpValidator: '/a/iq'")) == []
