@@ -63,6 +63,15 @@ def bases(found):
     return {definition.name: definition.extends for definition in found.classes}
 
 
+def test_reading_ends_where_the_class_files_are_too_large():
+    names = [f"a.C{number}" for number in range(5)]
+    # Numbers, which cannot be packed into a hundredth of their size.
+    text = "".join(f"# {number}\n" for number in range(40_000))
+    files = {f"{name}.yaml": f"Name: {name}\n{text}" for name in names}
+    found = refused(InvalidPackage, package({name: f"{name}.yaml" for name in names}, files))
+    assert [(str(rule), where) for rule, where, _ in found] == [("yaml-size", "Classes/a.C3.yaml")]
+
+
 class TestReadContents:
     def test_has_the_manifest(self):
         found = contents({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\n"}, Version="1.2.3")

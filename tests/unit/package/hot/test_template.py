@@ -93,6 +93,14 @@ def test_what_is_no_parameter_is_refused(parameter: str, rule: str, message: str
     assert message in problem.message
 
 
+def test_a_long_type_is_shortened() -> None:
+    with pytest.raises(InvalidPackage) as caught:
+        _parse(f"resources:\nparameters:\n  p: {{type: {'x' * 99}}}\n")
+
+    [problem] = caught.value.problems
+    assert problem.message.endswith(f"found '{'x' * 59}")
+
+
 @pytest.mark.parametrize(
     ("kind", "constraint", "message"),
     [
