@@ -3,6 +3,7 @@
 """The image of a package: its id, its properties, and what counts as a release."""
 
 import io
+import json
 import uuid
 from typing import Any
 
@@ -82,6 +83,16 @@ def test_every_property_has_the_protected_prefix_and_is_a_string() -> None:
 def test_the_owner_sets_another_property_for_a_field_that_may_change() -> None:
     assert images.property_names("categories") == ["murano_categories", "package_categories"]
     assert images.property_names("type") == ["murano_type"]
+
+
+def test_lists_and_mappings_are_read_from_their_properties() -> None:
+    values = {"keywords": ["db"], "tags": ["SQL"], "supplier": {"Name": "x"}, "author": "A"}
+    image = {
+        images.property_name(name): value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+    }
+
+    assert images.fields_of(image, values) == values
 
 
 def test_a_release_is_read_from_its_image() -> None:

@@ -235,3 +235,10 @@ def test_an_answer_names_each_archive_and_its_owner(key: str) -> None:
 
     with pytest.raises(wire.Malformed, match=f"^releases: {key} is missing$"):
         wire.answer_from_json({"releases": [item], "unsatisfied": [], "undefined": []})
+
+
+def test_equal_releases_may_have_base_classes_or_not() -> None:
+    """The answer to a dependency query has none."""
+    release = Release("org.db", Version("1.0.0"), {}, frozenset(["org.db.Thing"]))
+    listed = dataclasses.replace(release, inherits={"org.base.Base": ("org.db.Thing",)})
+    assert listed == release

@@ -15,3 +15,9 @@ def test_a_message_has_the_first_problems(count: int, more: str) -> None:
     first = "; ".join(f"file{number}: wrong [yaml-key]" for number in range(50))
 
     assert listed(problems) == f"{first}{more}"
+
+
+def test_a_long_place_is_shortened() -> None:
+    shown = "x" * 120
+    assert str(Problem(Rule.YAML_KEY, shown, "wrong")) == f"{shown}: wrong [yaml-key]"
+    assert str(Problem(Rule.YAML_KEY, f"{shown}x", "wrong")).startswith("'xxx")
