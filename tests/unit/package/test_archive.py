@@ -445,6 +445,14 @@ class TestPack:
             packed.append(target.getvalue())
         assert packed[0] == packed[1]
 
+    def test_packed_files_have_the_earliest_time(self, data):
+        """Another time would give other digests to the same files."""
+        target = io.BytesIO()
+        with Archive.open(io.BytesIO(data)) as archive:
+            archive.pack(target)
+        with zipfile.ZipFile(target) as packed:
+            assert {info.date_time for info in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
     def test_what_is_packed_unpacks_to_the_same(self, data, tmp_path):
         target = io.BytesIO()
         with Archive.open(io.BytesIO(data)) as archive:

@@ -72,6 +72,16 @@ def test_reading_ends_where_the_class_files_are_too_large():
     assert [(str(rule), where) for rule, where, _ in found] == [("yaml-size", "Classes/a.C3.yaml")]
 
 
+def test_each_class_file_that_is_no_yaml_is_reported():
+    files = {"A.yaml": "a: [", "B.yaml": "Name: a.B\n", "C.yaml": "c: ["}
+    names = {f"a.{file[0]}": file for file in files}
+    found = refused(InvalidPackage, package(names, files))
+    assert [(str(rule), where) for rule, where, _ in found] == [
+        ("yaml-syntax", "Classes/A.yaml"),
+        ("yaml-syntax", "Classes/C.yaml"),
+    ]
+
+
 class TestReadContents:
     def test_has_the_manifest(self):
         found = contents({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\n"}, Version="1.2.3")

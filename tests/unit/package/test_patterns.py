@@ -67,6 +67,6 @@ def test_the_limit_of_the_costs_is_exact() -> None:
     """With it, a pattern costs 64, each of its characters 1, and each "[" or "-" 32 more."""
     for pattern, cost in (("(", 65), ("[", 97), ("(-", 98)):
         longest = pattern + "a" * (16 * 1024 - cost)
-        with pytest.raises(ValueError, match="missing|unterminated"):
+        with pytest.raises(ValueError, match=r"missing|unterminated"):
             PatternCheck().check(longest)
         PatternCheck().check(f"{longest}a")
