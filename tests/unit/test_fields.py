@@ -37,5 +37,6 @@ def test_fields_come_either_from_the_package_or_from_clients() -> None:
     from_package = {field.name for field in fields.FIELDS if field.by_package}
 
     assert {"class_definitions", "requirements", "format", "type"} <= from_package
-    # Clients may change the name for display; the publisher sets the others.
     assert from_package.isdisjoint({"display_name", "categories", "yanked"})
+    changeable = {field.name for field in fields.FIELDS if field.mutable}
+    assert changeable == {"display_name", "categories", "keywords", "yanked"}
