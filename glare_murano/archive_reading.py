@@ -90,9 +90,7 @@ def read(
         raise archive_process.failure(label, str(error)) from error
 
 
-def repacked_digest(
-    options: Any, archive: IO[bytes], project_id: str | None, label: str, python: str = ""
-) -> str:
+def repacked_digest(options: Any, archive: IO[bytes], project_id: str | None, label: str) -> str:
     """Wait for a turn of the project, then return ``Archive.repacked_digest`` of an archive.
 
     :param options: the values of ``archive_settings.READING_OPTIONS`` and
@@ -100,12 +98,11 @@ def repacked_digest(
     :param archive: an open file that has a file descriptor.
     :param project_id: the project that uploads the package.
     :param label: the name of the package in the log.
-    :param python: as in ``read``.
     :raises ServiceBusy: if the project does not get a turn in time.
     :raises InvalidPackage: if the archive is not valid, reaches a limit, or cannot be read.
     """
     parameters = {"limits": dataclasses.asdict(archive_limits.limits(options))}
-    settings = archive_settings.child_settings(options, python)
+    settings = archive_settings.child_settings(options)
     with _turn(options, project_id):
         result = archive_process.read(_REPACK, archive, parameters, settings, label)
     if not isinstance(result, str):

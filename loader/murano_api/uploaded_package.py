@@ -8,9 +8,7 @@ version before, to create the package there.
 
 import dataclasses
 import functools
-import os
 import pathlib
-import sys
 import time
 from collections.abc import Mapping
 from typing import IO, Any
@@ -66,7 +64,7 @@ class UploadedPackage(LocalPackage):
         file.writelines(limited(pieces, archive_limits.limits(settings)))
         file.flush()
         found = archive_reading.read(
-            settings, file, project_id, _label(project_id), _python(), _let_others_run
+            settings, file, project_id, _label(project_id), meanwhile=_let_others_run
         )
         path = pathlib.Path(f"/proc/self/fd/{file.fileno()}")
         return cls(
@@ -103,10 +101,8 @@ class UploadedPackage(LocalPackage):
             return self._repacked_digest(own)
 
     def _repacked_digest(self, archive: IO[bytes]) -> str:
-        label, python = _label(self.project_id), _python()
-        return archive_reading.repacked_digest(
-            self.settings, archive, self.project_id, label, python
-        )
+        label = _label(self.project_id)
+        return archive_reading.repacked_digest(self.settings, archive, self.project_id, label)
 
 
 def configure(conf: cfg.ConfigOpts) -> dict[str, Any]:
@@ -117,29 +113,16 @@ def configure(conf: cfg.ConfigOpts) -> dict[str, Any]:
     """
     options.register(conf, config.OPTIONS)
     options.register(conf, config.API_OPTIONS)
-    _python()
+    try:
+        sandbox.find_interpreter()
+    except sandbox.ChildFailed as error:
+        raise errors.LoaderError(f"murano-api cannot read archives: {error}") from error
     try:
         found = {name: conf[options.GROUP][name] for name in _NAMES}
     except ValueError as error:
         raise errors.LoaderError(f"[{options.GROUP}]: {error}") from error
     # Glare or Glance decides whether it accepts a form that the dashboard cannot show.
     return {**found, "check_forms": FormCheck.WARN.value}
-
-
-@functools.cache
-def _python() -> str:
-    """Return the path of the Python interpreter for child processes.
-
-    :raises LoaderError: if none is found.
-    """
-    # In uWSGI, the first one is uWSGI itself. In another program it may be missing.
-    paths = [*filter(None, [sys.executable]), os.path.join(sys.prefix, "bin", "python3")]
-    for path in filter(sandbox.is_interpreter, paths):
-        return path
-    raise errors.LoaderError(
-        f"murano-api reads archives with Python, and found no interpreter among "
-        f"{', '.join(paths)}; install Python as the last of them"
-    )
 
 
 def _label(project_id: str | None) -> str:

@@ -6,8 +6,8 @@ The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` ha
 ``image_staging`` handles requests that stage or import data. Requests that Glance itself refuses
 pass unchanged, and so do most requests for images that are not packages. But for every image, the
 filter refuses a patch that sets ``image_id``, since Glance would write the changes to the image
-with that id. It also refuses URLs with the character NUL, and ids with a control
-character or a character outside ASCII.
+with that id. It also refuses URLs with the character NUL, and ids with a control character or a
+character outside ASCII.
 
 The filter also installs checks in Glance's database layer, for every request and every task. These
 checks concern new images, and changes of the visibility, the status and the members of a package

@@ -18,7 +18,13 @@ from glare_murano.package.sandbox.child_errors import ChildFailed, LimitReached
 from glare_murano.package.sandbox.children import MAX_ANSWER, Answer, ChildSettings, run
 from glare_murano.package.sandbox.conversation import Queries, converse
 from glare_murano.package.sandbox.turns import Busy, Turns
-from glare_murano.package.sandbox.warm_processes import Function, is_interpreter, preload, start
+from glare_murano.package.sandbox.warm_processes import (
+    Function,
+    find_interpreter,
+    is_interpreter,
+    preload,
+    start,
+)
 
 __all__ = [
     "MAX_ANSWER",
@@ -31,6 +37,7 @@ __all__ = [
     "Queries",
     "Turns",
     "converse",
+    "find_interpreter",
     "is_interpreter",
     "preload",
     "run",

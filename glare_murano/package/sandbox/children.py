@@ -52,8 +52,8 @@ class ChildSettings:
     :param memory: the largest address space of the child, in bytes.
     :param file_size: the largest file that the child can write, in bytes.
     :param files: the number of files and sockets that the child can have open at once.
-    :param python: the path of the Python interpreter; empty for the interpreter of this process.
-        Under uWSGI, the path is necessary, since ``sys.executable`` is uWSGI itself.
+    :param python: the path of the Python interpreter; empty for the result of
+        ``warm_processes.find_interpreter``.
     :param readable: paths of files and directories that the child can read, besides its file and
         Python's modules.
     :param ports: the TCP ports of any host to which the child can connect.

@@ -177,6 +177,21 @@ def is_interpreter(path: str) -> bool:
     return pathlib.Path(path).name.startswith("python") and os.access(path, os.X_OK)
 
 
+def find_interpreter() -> str:
+    """Return the path of the Python interpreter for warm processes without a configured one.
+
+    :raises ChildFailed: if none is found.
+    """
+    # In another program than Python, the first one is that program, or missing.
+    paths = [*filter(None, [sys.executable]), os.path.join(sys.prefix, "bin", "python3")]
+    for path in filter(is_interpreter, paths):
+        return path
+    raise ChildFailed(
+        f"Python is needed, and there is no interpreter among {', '.join(paths)}; install Python "
+        f"as the last of them"
+    )
+
+
 def send(
     function: Function, python: str, message: bytes | None, descriptors: Sequence[int]
 ) -> None:
@@ -189,7 +204,7 @@ def send(
         for the report.
     :raises ChildFailed: if the warm process cannot be started.
     """
-    command = (python or sys.executable, "-s", "-P", "-m", _PROGRAM, function.name)
+    command = (python or find_interpreter(), "-s", "-P", "-m", _PROGRAM, function.name)
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     preparation = json.dumps(function.preparation).encode()
     with _lock:

@@ -135,15 +135,6 @@ def test_an_option_that_is_not_valid_is_found_at_the_start(tmp_path: pathlib.Pat
         uploaded_package.configure(_conf(tmp_path, max_readings=0))
 
 
-@pytest.fixture
-def interpreters() -> Iterator[None]:
-    """The interpreter is looked for again."""
-    uploaded_package._python.cache_clear()
-    yield
-    uploaded_package._python.cache_clear()
-
-
-@pytest.mark.usefixtures("interpreters")
 @pytest.mark.parametrize("name", ["uwsgi", None])
 def test_in_another_program_the_interpreter_is_found(
     read: Read, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str | None
@@ -156,7 +147,6 @@ def test_in_another_program_the_interpreter_is_found(
     assert read(cases.good()).fqn == cases.NAME
 
 
-@pytest.mark.usefixtures("interpreters")
 def test_without_an_interpreter_murano_api_does_not_start(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
