@@ -88,6 +88,9 @@ def _copy(name: str) -> pathlib.Path:
         subprocess.run(["tar", "-x"], cwd=unfinished, input=archive, check=True)
         for shared in (".cache", ".venv"):
             (unfinished / shared).symlink_to(ROOT / shared)
+        # Python imports it as a program starts.
+        begin = "from tests.mutants import program_lines\nprogram_lines.begin()\n"
+        (unfinished / "sitecustomize.py").write_text(begin)
         unfinished.rename(folder)
     return folder
 

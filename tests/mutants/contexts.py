@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A plug-in for pytest: write down which lines each test runs.
+"""A plug-in for pytest: write down which lines each test runs, also in programs that it starts.
 
-Each process of the tests measures itself, and writes a file. Processes that a test starts are not
-measured.
+Each process of the tests measures itself, and writes a file.
 """
+
+import pathlib
+import tempfile
+from collections.abc import Generator
 
 import coverage
 import pytest
 
+from tests.mutants import program_lines
+
 _MEASURED = pytest.StashKey[coverage.Coverage]()
+_PROGRAMS = pytest.StashKey[pathlib.Path]()
+_TEST = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -17,18 +24,45 @@ def pytest_configure(config: pytest.Config) -> None:
     measured = coverage.Coverage(
         data_suffix=True, config_file=False, source=["glare_murano", "loader"], messages=False
     )
+    config.stash[_PROGRAMS] = pathlib.Path(tempfile.mkdtemp(prefix="lines-", dir=pathlib.Path()))
+    program_lines.prepare(config.stash[_PROGRAMS].resolve())
     measured.start()
     config.stash[_MEASURED] = measured
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Name the test that runs from now on, with its fixtures."""
-    item.config.stash[_MEASURED].switch_context(item.nodeid)
+    """Name the test that runs from now on, with its own fixtures."""
+    _name(item.config, item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Name no test while a fixture is set up that other tests use as well."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = request.config.stash[_TEST]
+    _name(request.config, "")
+    try:
+        return (yield)
+    finally:
+        _name(request.config, before)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write what was measured."""
     measured = config.stash[_MEASURED]
     measured.stop()
+    data = measured.get_data()
+    for test, files in program_lines.read(config.stash[_PROGRAMS]).items():
+        data.set_context(test)
+        data.add_lines(files)
     measured.save()
+
+
+def _name(config: pytest.Config, test: str) -> None:
+    config.stash[_TEST] = test
+    config.stash[_MEASURED].switch_context(test)
+    program_lines.name_test(config.stash[_PROGRAMS], test)
