@@ -22,6 +22,8 @@ import requests
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = "/v1/catalog/packages"
 PREFIX = "/application-catalog"
+# In the directory of a murano-api, the rules that it has instead of Murano's own.
+POLICY_FILE = "policy.json"
 PASTE_FILE = ROOT / "loader/engine/etc/murano-paste.ini"
 
 
@@ -120,6 +122,8 @@ def main() -> None:
         settings = f"[glance]\nurl = {given.glance}\n[package_loader]\ncatalogs = glance\n"
     if settings:
         settings += f"max_reading_seconds = {given.max_reading_seconds}\n"
+    if (folder / POLICY_FILE).exists():
+        settings += f"[oslo_policy]\npolicy_file = {folder / POLICY_FILE}\n"
     file.write_text(
         f"[DEFAULT]\ntransport_url = fake://\nlog_file = {folder}/murano.log\n"
         f"[database]\nconnection = sqlite:///{folder}/murano.sqlite\n"

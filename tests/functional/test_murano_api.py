@@ -429,6 +429,23 @@ def test_categories_are_those_of_murano_and_of_the_packages(
         murano.categories.get("unknown")
 
 
+def test_a_page_of_categories_names_the_next_one(murano_url: str, project: str) -> None:
+    def page(**parameters: object) -> Any:
+        return requests.get(
+            f"{murano_url}/v1/catalog/categories",
+            params=parameters,
+            headers={"X-Auth-Token": f"user:{project}:member"},
+            timeout=60,
+        ).json()
+
+    everything = page()["categories"]
+
+    first = page(limit=1)
+    assert first == {"categories": everything[:1], "next_marker": everything[0]["id"]}
+    for complete in (page(limit=len(everything)), page(limit=len(everything) + 1)):
+        assert complete == {"categories": everything}
+
+
 def test_categories_are_created_and_deleted_unless_a_package_has_them(
     murano_of: MuranoOf, publish: Publish, glare: Client, project: str, name: str
 ) -> None:
@@ -827,6 +844,23 @@ def test_a_package_is_changed(murano: MuranoClient, publish: Publish) -> None:
         with pytest.raises(status):
             change(values, operation)
     assert murano.packages.get(reference).name == "New"
+
+
+def test_a_package_has_more_tags_than_its_name_has_characters(
+    murano: MuranoClient, publish: Publish
+) -> None:
+    tags = sorted(f"tag{number}" for number in range(100))
+
+    _, changed = murano.packages.update(publish(), {"tags": tags})
+
+    assert sorted(changed["tags"]) == tags
+
+
+def test_a_missing_category_is_named(murano: MuranoClient, publish: Publish) -> None:
+    changes = {"categories": ["Web", "Unknown"]}
+
+    with pytest.raises(exceptions.HTTPBadRequest, match="no category .*Unknown.*; an admin"):
+        murano.packages.update(publish(), changes, "add")
 
 
 def test_a_package_is_disabled_as_if_yanked(

@@ -82,6 +82,10 @@ FAULTS = {
         _enable("image_conversion", "murano_package", output_format="qcow2"),
         "[image_conversion] output_format: write raw",
     ),
+    "conversion to another format": (
+        _enable("image_conversion", "murano_package", output_format="vmdk"),
+        "[image_conversion] output_format: write raw",
+    ),
     "no protections": (_set(*_FILE, ""), "property_protection_file: write the path of a copy of"),
     "missing protections": (
         _set(*_FILE, "{etc}/missing.conf"),
@@ -123,12 +127,18 @@ FAULTS = {
     "removal": (_permit("delete_image_location", "@"), "by the rule delete_image_location"),
 }
 
+HARMLESS: dict[str, service.Change] = {
+    "shipped files": lambda _: None,
+    "conversion to the same format": _enable("image_conversion", "murano_package"),
+    "another format, but no conversion": _enable("murano_package", output_format="qcow2"),
+}
+
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The errors of starts with each fault, and with none."""
+    """The errors of starts with each fault, and with each harmless change."""
     changes: dict[str, service.Change] = {fault: change for fault, (change, _) in FAULTS.items()}
-    changes["none"] = lambda _: None
+    changes |= HARMLESS
     return service.start_each(tmp_path_factory.mktemp("faults"), changes)
 
 
@@ -142,5 +152,6 @@ def test_a_missing_setting_is_named(errors: dict[str, str], fault: str) -> None:
     assert FAULTS[fault][1] in missing[0]
 
 
-def test_glance_starts_with_the_shipped_files(errors: dict[str, str]) -> None:
-    assert errors["none"] == ""
+@pytest.mark.parametrize("change", HARMLESS)
+def test_glance_starts_otherwise(errors: dict[str, str], change: str) -> None:
+    assert errors[change] == ""

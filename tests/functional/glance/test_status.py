@@ -87,9 +87,28 @@ def _remove_filter(etc: pathlib.Path) -> None:
     (etc / _PASTE).write_text(paste.replace(" murano-images ", " "))
 
 
+def _replace_by_directory(etc: pathlib.Path) -> None:
+    (etc / _PASTE).unlink()
+    (etc / _PASTE).mkdir()
+
+
+def _damage_database(etc: pathlib.Path) -> None:
+    (etc / "glance.sqlite").write_text("This is no database. " * 100)
+
+
+def _leave_only_imports(etc: pathlib.Path) -> None:
+    """Move all options into the file that Glance reads first."""
+    with (etc / "glance-image-import.conf").open("a") as file:
+        file.write((etc / _CONF).read_text())
+    (etc / _CONF).unlink()
+
+
 @pytest.mark.parametrize(
     ("change", "title", "message"),
     [
+        (_replace_by_directory, "Pipelines and files", "Is a directory"),
+        (_leave_only_imports, "Pipelines and files", "glance-api.conf was not found"),
+        (_damage_database, "Index", "file is not a database"),
         (_drop_index, "Index", "the table images has no index of container_format and name"),
         (_remove_filter, "Pipelines and files", f"{_PASTE}: pipelines, protections or rules"),
     ],
