@@ -877,6 +877,18 @@ def test_a_package_is_disabled_as_if_yanked(
     assert [package.id for package in murano.packages.filter(owned=True)] == [new]
 
 
+def test_a_deactivated_package_is_activated_when_enabled(
+    murano_of: MuranoOf, publish: Publish, admin: Client, project: str
+) -> None:
+    reference = publish()
+    assert admin.set(reference, "status", "deactivated").status_code == 200
+
+    murano_of(project, "admin").packages.toggle_active(reference)
+
+    assert admin.show(reference)["status"] == "active"
+    assert murano_of(project).packages.get(reference).enabled
+
+
 def test_a_version_is_deleted_unless_others_require_it(
     murano: MuranoClient, publish: Publish, name: str
 ) -> None:

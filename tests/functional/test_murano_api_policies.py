@@ -154,6 +154,26 @@ def test_a_private_package_needs_no_rule_for_public_ones(
     assert send("manage_public_package", "DELETE", f"packages/{reference}").status_code == 200
 
 
+def test_public_packages_of_others_are_listed_by_the_policy(
+    murano_url: str, publish: Callable[..., str], name: str
+) -> None:
+    reference = publish(is_public=True)
+
+    def listed(roles: str, **parameters: str) -> list[str]:
+        answer = requests.get(
+            f"{murano_url}/v1/catalog/packages",
+            params={"fqn": name, **parameters},
+            headers={"X-Auth-Token": f"user:another:member,get_package,{roles}"},
+            timeout=60,
+        )
+        return [package["id"] for package in answer.json()["packages"]]
+
+    assert listed("member") == []
+    assert listed("manage_public_package") == [reference]
+    # Users choose applications from the catalogue.
+    assert listed("member", catalog="true") == [reference]
+
+
 def test_categories_are_managed_by_the_policy(send: Send, name: str) -> None:
     assert send("add_category", "POST", "categories", json={"name": name}).status_code == 403
     category = send("", "POST", "categories", json={"name": name})
