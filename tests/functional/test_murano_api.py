@@ -322,6 +322,18 @@ def test_files_of_a_package(murano: MuranoClient, publish: Publish) -> None:
     )
 
 
+def test_a_download_has_the_length_of_the_archive(
+    murano_url: str, publish: Publish, project: str
+) -> None:
+    answer = requests.get(
+        f"{murano_url}/v1/catalog/packages/{publish()}/download",
+        headers={"X-Auth-Token": f"user:{project}:member"},
+        timeout=60,
+    )
+
+    assert answer.headers["Content-Length"] == str(len(answer.content))
+
+
 def test_a_missing_form_or_logo_is_an_empty_answer(murano: MuranoClient, publish: Publish) -> None:
     """Murano's clients raise an error for any other status."""
     reference = publish()

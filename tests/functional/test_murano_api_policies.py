@@ -27,6 +27,7 @@ RULES = (
     "add_category",
     "get_category",
     "delete_category",
+    "get_schema",
 )
 _TAG = [{"op": "add", "path": "/tags", "value": ["changed"]}]
 _PUBLIC = [{"op": "replace", "path": "/is_public", "value": True}]
@@ -55,10 +56,12 @@ def murano_url(glare_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def send(murano_url: str, project: str) -> Send:
     """Send a request as a user who has the roles of all rules but one."""
 
-    def one(without: str, method: str, path: str, **content: Any) -> requests.Response:
+    def one(
+        without: str, method: str, path: str, below: str = "catalog/", **content: Any
+    ) -> requests.Response:
         roles = ",".join(["admin", *(rule for rule in RULES if rule != without)])
         headers = {"X-Auth-Token": f"user:{project}:{roles}", **content.pop("headers", {})}
-        url = f"{murano_url}/v1/catalog/{path}"
+        url = f"{murano_url}/v1/{below}{path}"
         return requests.request(method, url, headers=headers, timeout=60, **content)
 
     return one
@@ -145,6 +148,12 @@ def test_a_package_is_deleted_by_the_policy(
     assert send("", "DELETE", path).status_code == 200
 
 
+def test_a_public_package_may_be_called_public(send: Send, publish: Callable[..., str]) -> None:
+    reference = publish(is_public=True)
+
+    assert _patch(send, "publicize_package", reference, _PUBLIC).status_code == 200
+
+
 def test_a_private_package_needs_no_rule_for_public_ones(
     send: Send, publish: Callable[..., str]
 ) -> None:
@@ -184,3 +193,14 @@ def test_categories_are_managed_by_the_policy(send: Send, name: str) -> None:
         assert send(rule, method, path).status_code == 403
         assert send("", method, path).status_code == 200
     assert send("", "GET", path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["", "/create", "/create,destroy"])
+def test_schemas_are_made_by_the_policy(send: Send, path: str) -> None:
+    """A request for subclasses never reaches Murano's own API, which does not know them."""
+    path = f"schemas/org.test.Class{path}?subclasses=perhaps"
+
+    assert send("get_schema", "GET", path, below="").status_code == 403
+    answer = send("", "GET", path, below="")
+    assert answer.status_code == 400
+    assert "perhaps" in answer.text

@@ -37,14 +37,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
-    """Name no test while a fixture is set up that other tests use as well."""
-    if fixturedef.scope == "function":
-        return (yield)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
+    """Name the file of tests that share a fixture, while it is set up; nothing for all tests."""
     before = request.config.stash[_TEST]
-    _name(request.config, "")
+    _name(request.config, request.node.nodeid)
     try:
         return (yield)
     finally:
