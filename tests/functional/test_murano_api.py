@@ -871,7 +871,7 @@ def test_a_package_has_more_tags_than_its_name_has_characters(
 def test_a_missing_category_is_named(murano: MuranoClient, publish: Publish) -> None:
     changes = {"categories": ["Web", "Unknown"]}
 
-    with pytest.raises(exceptions.HTTPBadRequest, match="no category .*Unknown.*; an admin"):
+    with pytest.raises(exceptions.HTTPBadRequest, match=r"no category .*Unknown.*; an admin"):
         murano.packages.update(publish(), changes, "add")
 
 

@@ -3,7 +3,6 @@
 """Murano's policies for packages and categories, which murano-api checks with this project."""
 
 import json
-import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
