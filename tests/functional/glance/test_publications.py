@@ -4,6 +4,7 @@
 
 import dataclasses
 import pathlib
+import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -503,6 +504,23 @@ def test_packages_that_the_policy_hides_are_not_listed(
     assert not [name for name in names[1:4] if name in following]
     assert "next" not in answer
     assert len(admin.read(wire.PACKAGES_PATH, query[:1]).json()["packages"]) == len(names)
+
+
+@pytest.mark.parametrize("request_of", ["publications", "yank"])
+def test_a_package_that_the_policy_hides_is_as_if_missing(
+    restricted: service.Glance, package_name: str, request_of: str
+) -> None:
+    client = ImageClient(restricted.url, f"user:{package_name}:member,reader")
+    hidden = stored.package(packages.package(package_name), "other", "public")
+    stored.store(restricted, [hidden])
+    missing = str(uuid.uuid4())
+
+    def refused(image_id: str) -> str:
+        if request_of == "yank":
+            return refusal(client.yank(image_id, "loses data"), 404)
+        return refusal(client.publications(image_id), 404)
+
+    assert refused(hidden.id) == refused(missing).replace(missing, hidden.id)
 
 
 def test_a_package_becomes_public_by_glance_if_its_requirements_are(
