@@ -748,6 +748,13 @@ def test_a_malformed_category_is_refused(send: Send, body: bytes, content_type: 
     assert answer.status_code == 400, answer.text
 
 
+def test_a_character_that_cannot_be_stored_is_named(send: Send) -> None:
+    answer = send("POST", "categories", rb'{"name": "a\u0000b"}', "application/json", "admin")
+
+    assert answer.status_code == 400
+    assert r"a character that cannot be stored: &#x27;\x00&#x27;" in answer.text
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "application/xml"])
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"x"', b"{}", b"{", 100_000 * b"["])
 def test_a_malformed_static_action_is_refused(send: Send, body: bytes, content_type: str) -> None:

@@ -59,6 +59,14 @@ def test_ids_count_as_written() -> None:
     assert found.owners == "the projects a, b"
 
 
+def test_the_id_of_a_project_has_a_longest_length() -> None:
+    longest = 255 * "b"
+
+    assert _parse(f"org.a: [{longest}]").allows("org.a", longest)
+    with pytest.raises(InvalidReservedNames, match="expected the id of a project, found 'bbb"):
+        _parse(f"org.a: [{longest}b]")
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "null", "{}"])
 def test_an_empty_file_reserves_nothing(text: str) -> None:
     assert not _parse(text).reservations
