@@ -436,14 +436,14 @@ def test_a_public_package_becomes_shared_with_the_projects_that_need_it(
 def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
     """A Glance whose members may delete and deactivate images, but not change them.
 
-    Nobody but an administrator is shown the images of other projects.
+    By the policy, administrators and auditors alone are shown the images of other projects.
     """
 
     def restrict(etc: pathlib.Path) -> None:
         (etc / "policy.d").mkdir()
         rules = (
             '"modify_image": "rule:context_is_admin"\n'
-            '"get_image": "rule:context_is_admin or project_id:%(project_id)s"\n'
+            '"get_image": "rule:context_is_admin or role:auditor or project_id:%(project_id)s"\n'
         )
         (etc / "policy.d" / "restricted.yaml").write_text(rules)
 
@@ -521,6 +521,21 @@ def test_a_package_that_the_policy_hides_is_as_if_missing(
         return refusal(client.publications(image_id), 404)
 
     assert refused(hidden.id) == refused(missing).replace(missing, hidden.id)
+
+
+@pytest.mark.parametrize("other", ["0", "zzz"])
+def test_a_package_belongs_to_its_own_project_alone(
+    restricted: service.Glance, package_name: str, other: str
+) -> None:
+    """Projects whose ids come before and after that of the owner are others as well."""
+    private = stored.package(packages.package(package_name), package_name)
+    public = stored.package(packages.package(f"{package_name}.x"), package_name, "public")
+    stored.store(restricted, [private, public])
+    # The policy would show the package.
+    client = ImageClient(restricted.url, f"user:{other}:auditor,manager,member,reader")
+
+    assert f"id={private.id} not found" in refusal(client.yank(private.id, "loses data"), 404)
+    assert "belongs to another project" in refusal(client.yank(public.id, "loses data"), 403)
 
 
 def test_a_package_becomes_public_by_glance_if_its_requirements_are(
