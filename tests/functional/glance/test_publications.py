@@ -436,7 +436,8 @@ def test_a_public_package_becomes_shared_with_the_projects_that_need_it(
 def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
     """A Glance whose members may delete and deactivate images, but not change them.
 
-    By the policy, administrators and auditors alone are shown the images of other projects.
+    By the policy, administrators and auditors alone are shown the images of other projects, and
+    guests may not delete images.
     """
 
     def restrict(etc: pathlib.Path) -> None:
@@ -444,6 +445,7 @@ def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Gla
         rules = (
             '"modify_image": "rule:context_is_admin"\n'
             '"get_image": "rule:context_is_admin or role:auditor or project_id:%(project_id)s"\n'
+            '"delete_image": "role:auditor or project_id:%(project_id)s and not role:guest"\n'
         )
         (etc / "policy.d" / "restricted.yaml").write_text(rules)
 
@@ -521,6 +523,28 @@ def test_a_package_that_the_policy_hides_is_as_if_missing(
         return refusal(client.publications(image_id), 404)
 
     assert refused(hidden.id) == refused(missing).replace(missing, hidden.id)
+
+
+@pytest.mark.parametrize(
+    ("other", "role"), [("", "guest"), (".other", "auditor"), (".other", "member")]
+)
+def test_a_deletion_that_glance_refuses_does_not_name_what_requires_the_package(
+    restricted: service.Glance, package_name: str, other: str, role: str
+) -> None:
+    required, requiring = (
+        stored.package(packages.package(name, Require={fqn: "1"}), package_name, "public")
+        for name, fqn in (
+            (f"{package_name}.required", f"{package_name}.required"),
+            (f"{package_name}.requiring", f"{package_name}.required"),
+        )
+    )
+    stored.store(restricted, [required, requiring])
+    client = ImageClient(restricted.url, f"user:{package_name}{other}:{role},member,reader")
+
+    refused = client.delete(required.id)
+
+    assert refused.status_code in (403, 404)
+    assert "requiring" not in refused.text
 
 
 @pytest.mark.parametrize("other", ["0", "zzz"])
