@@ -420,6 +420,7 @@ _CONTRADICTIONS = [
     ("display_name", "Another Thing", "A Thing"),
     ("description", "Another thing.", ""),
     ("author", "Mallory", "Somebody"),
+    ("author", "ydobemoS", "Somebody"),
     ("supplier", {"Name": "Mallory"}, {}),
     ("keywords", ["other"], ["a", "thing"]),
     ("tags", ["other"], []),

@@ -320,6 +320,21 @@ def test_a_staging_that_fails_can_be_tried_again(images: ImageClient) -> None:
     assert images.imported(image_id, data)["status"] == "active"
 
 
+@pytest.mark.usefixtures("nothing_staged")
+def test_data_that_a_killed_process_has_left_is_replaced(
+    images: ImageClient, glance: service.Glance
+) -> None:
+    data = packages.package(NAME)
+    image_id = images.create(NAME).json()["id"]
+    (glance.staging / image_id).write_bytes(b"left")
+
+    assert images.put(image_id, data).status_code == 204
+    assert images.start_import(image_id).status_code == 202
+
+    assert images.wait(image_id)["status"] == "active"
+    assert images.request("GET", f"/v2/images/{image_id}/file").content == data
+
+
 def test_a_claim_that_was_left_behind_leads_to_no_other_data(
     images: ImageClient, glance: service.Glance
 ) -> None:
