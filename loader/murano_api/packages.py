@@ -182,7 +182,8 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
 
     def add_category(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
         """Create a category in Murano's database."""
-        # Murano's controller checks the policy.
+        # Murano's controller checks the policy as well, but only after the name.
+        policy.check("add_category", req.context)
         name = body.get("name", "") if isinstance(body, dict) else None
         if not isinstance(name, str):
             raise exc.HTTPBadRequest(explanation="Send a JSON object with the name of a category")

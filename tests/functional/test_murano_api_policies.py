@@ -183,7 +183,9 @@ def test_public_packages_of_others_are_listed_by_the_policy(
 
 
 def test_categories_are_managed_by_the_policy(send: Send, name: str) -> None:
-    assert send("add_category", "POST", "categories", json={"name": name}).status_code == 403
+    for refused in (name, None):
+        answer = send("add_category", "POST", "categories", json={"name": refused})
+        assert answer.status_code == 403
     category = send("", "POST", "categories", json={"name": name})
     path = f"categories/{category.json()['id']}"
 
