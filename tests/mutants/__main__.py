@@ -78,20 +78,21 @@ def _try_area(name: str, area: Mapping[str, Any]) -> str:
 
 
 def _copy(name: str) -> pathlib.Path:
-    """Return the directory of an area's copy of the last commit, which is made if it is missing."""
+    """Return the directory of an area's copy of the last commit, and write its files anew.
+
+    A run that was killed has left a changed module.
+    """
     commit = _output("git", "rev-parse", "--short=12", "HEAD")
     folder = RUNS / f"{name}-{commit}"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".new")
-        unfinished.mkdir(parents=True, exist_ok=True)
-        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, stdout=-1).stdout
-        subprocess.run(["tar", "-x"], cwd=unfinished, input=archive, check=True)
-        for shared in (".cache", ".venv"):
-            (unfinished / shared).symlink_to(ROOT / shared)
-        # Python imports it as a program starts.
-        begin = "from tests.mutants import program_lines\nprogram_lines.begin()\n"
-        (unfinished / "sitecustomize.py").write_text(begin)
-        unfinished.rename(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, stdout=-1).stdout
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive, check=True)
+    for shared in (".cache", ".venv"):
+        if not (folder / shared).exists():
+            (folder / shared).symlink_to(ROOT / shared)
+    # Python imports it as a program starts.
+    begin = "from tests.mutants import program_lines\nprogram_lines.begin()\n"
+    (folder / "sitecustomize.py").write_text(begin)
     return folder
 
 
