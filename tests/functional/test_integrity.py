@@ -339,6 +339,8 @@ def test_an_error_names_no_package_that_the_caller_cannot_list(
     _refused(answer, "requirement-last", "packages of other projects")
     assert "org.secret" not in message(answer)
     assert "org.secret 1.0.0" in message(admin.delete(required))
+    policy("artifact:list_all_artifacts", f"project_id:{project}")
+    assert "org.secret 1.0.0" in message(glare.delete(required))
 
 
 def test_only_what_is_required_is_looked_up(glare: Client) -> None:

@@ -195,8 +195,13 @@ def test_yanking_the_last_release_that_is_needed_warns(
     assert glare.delete(first).status_code == 409
 
 
-def test_a_warning_names_no_package_of_another_project(
-    glare: Client, public: str, name: str, as_user: Callable[[str], Client], project: str
+def test_a_warning_names_no_package_that_the_caller_cannot_list(
+    glare: Client,
+    public: str,
+    name: str,
+    as_user: Callable[[str], Client],
+    project: str,
+    policy: Callable[[str, str], None],
 ) -> None:
     _publish(as_user(f"{project}-secret"), "org.secret", **{name: "1"})
 
@@ -204,3 +209,6 @@ def test_a_warning_names_no_package_of_another_project(
 
     assert "packages of other projects" in warning
     assert "org.secret" not in warning
+    _yank(glare, public, "")
+    policy("artifact:list_all_artifacts", f"project_id:{project}")
+    assert "org.secret 1.0.0" in _yank(glare, public).headers["Warning"]
