@@ -766,6 +766,17 @@ def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: st
     assert glare.set(artifact_id, "status", "active").status_code == 200
 
 
+def test_a_batch_cancels_an_expired_upload(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    before = glare.upload(artifact_id, packages.package(name)).json()
+    _killed_upload(artifact_id, _LONG_AGO)
+
+    assert glare.publish_all([artifact_id], "private").status_code == 200
+
+    found = glare.show(artifact_id)
+    assert (found["status"], found["archive"]) == ("active", before["archive"])
+
+
 @pytest.mark.parametrize("stored", [True, False])
 def test_an_expired_upload_changes_nothing_when_it_ends(
     glare: Client,
