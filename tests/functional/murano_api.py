@@ -22,7 +22,7 @@ import requests
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = "/v1/catalog/packages"
 PREFIX = "/application-catalog"
-# In the directory of a murano-api, the rules that it has instead of Murano's own.
+# The file with rules that replace Murano's own, in the directory of a murano-api.
 POLICY_FILE = "policy.json"
 PASTE_FILE = ROOT / "loader/engine/etc/murano-paste.ini"
 

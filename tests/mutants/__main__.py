@@ -78,9 +78,9 @@ def _try_area(name: str, area: Mapping[str, Any]) -> str:
 
 
 def _copy(name: str) -> pathlib.Path:
-    """Return the directory of an area's copy of the last commit, and write its files anew.
+    """Copy the files of the last commit for an area, and return the directory of the copy.
 
-    A run that was killed has left a changed module.
+    The files are written again in each run, since a run that was killed leaves a changed module.
     """
     commit = _output("git", "rev-parse", "--short=12", "HEAD")
     folder = RUNS / f"{name}-{commit}"

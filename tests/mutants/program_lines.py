@@ -36,6 +36,7 @@ def prepare(folder: pathlib.Path) -> None:
 
 def name_test(folder: pathlib.Path, test: str) -> None:
     """Name the test that runs from now on; empty for none."""
+    # The file is not truncated: a program may read it at any time.
     with (folder / "test").open("r+b") as file:
         file.write(test.encode().ljust(_LENGTH))
 

@@ -531,12 +531,10 @@ def test_a_package_that_the_policy_hides_is_as_if_missing(
 def test_a_deletion_that_glance_refuses_does_not_name_what_requires_the_package(
     restricted: service.Glance, package_name: str, other: str, role: str
 ) -> None:
+    fqn = f"{package_name}.required"
     required, requiring = (
         stored.package(packages.package(name, Require={fqn: "1"}), package_name, "public")
-        for name, fqn in (
-            (f"{package_name}.required", f"{package_name}.required"),
-            (f"{package_name}.requiring", f"{package_name}.required"),
-        )
+        for name in (fqn, f"{package_name}.requiring")
     )
     stored.store(restricted, [required, requiring])
     client = ImageClient(restricted.url, f"user:{package_name}{other}:{role},member,reader")

@@ -93,7 +93,7 @@ def _replace_by_directory(etc: pathlib.Path) -> None:
 
 
 def _damage_database(etc: pathlib.Path) -> None:
-    (etc / "glance.sqlite").write_text("This is no database. " * 100)
+    (etc / "glance.sqlite").write_text("This is not a database. " * 100)
 
 
 def _leave_only_imports(etc: pathlib.Path) -> None:
