@@ -29,6 +29,8 @@ from glare_murano.package.sandbox.warm_processes import Function
 
 # The longest query in bytes.
 MAX_QUERY = 256 * 1024
+# How many answers a child leaves unread. The socket has room for them, so the caller never waits.
+_MAX_UNREAD = 50
 # The seconds before the next piece of a query is read.
 _PAUSE = 0.001
 # The seconds that a child has to read an answer.
@@ -44,7 +46,7 @@ class Queries:
         :param file: the file that the function gets; it is the child's end of the socket.
         """
         self._file = file
-        self._number = 0
+        self._number = self._answered = 0
         # Under eventlet, the caller's sockets do not wait, and this setting is inherited.
         os.set_blocking(file.fileno(), True)
 
@@ -54,16 +56,32 @@ class Queries:
         :param query: a value for JSON. As JSON, it has at most ``MAX_QUERY`` bytes.
         :raises EOFError: if the caller does not answer any more.
         """
-        number = self._number = self._number + 1
-        with open(os.dup(self._file.fileno()), "wb") as writer:
-            writer.write(json.dumps([number, query]).encode() + b"\n")
-        # If an error has ended an earlier call, the answer to that query comes first.
-        answered = 0
-        while answered != number:
+        number = self._write(query)
+        # If an error has ended an earlier call, or if that call was ``tell``, the answer to that
+        # query comes first.
+        while self._answered != number:
             if not (line := self._file.readline()):
                 raise EOFError("the query was not answered")
-            answered, answer = json.loads(line)
+            self._answered, answer = json.loads(line)
         return answer
+
+    def tell(self, query: Any) -> None:
+        """Send a query, and drop the answer. Only after many queries, wait for an answer.
+
+        :param query: as in ``send``.
+        :raises EOFError: if the caller does not answer any more.
+        """
+        if self._number - self._answered < _MAX_UNREAD:
+            self._write(query)
+        else:
+            self.send(query)
+
+    def _write(self, query: Any) -> int:
+        """Write a query, and return its number."""
+        self._number += 1
+        with open(os.dup(self._file.fileno()), "wb") as writer:
+            writer.write(json.dumps([self._number, query]).encode() + b"\n")
+        return self._number
 
 
 def converse(
@@ -129,10 +147,11 @@ def _queries(connection: socket.socket, child: RequestedChild) -> Iterator[tuple
         if max(map(len, lines)) > MAX_QUERY:
             raise ChildFailed(f"a query of more than {MAX_QUERY} bytes is too long")
         *complete, received = lines
-        # A child that sends quickly must not keep other green threads waiting, and one that sends
-        # byte by byte must not keep the processor busy.
-        time.sleep(0 if complete else _PAUSE)
+        if not complete:
+            # A child that sends byte by byte must not keep the processor busy.
+            time.sleep(_PAUSE)
         for line in complete:
+            # A child that sends quickly must not keep other green threads waiting.
             time.sleep(0)
             yield _parsed(line)
 

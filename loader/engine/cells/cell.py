@@ -114,10 +114,10 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     """
     # The hub of the warm process may wait for sockets of that process.
     hubs.use_hub()
-    send = Queries(file).send
-    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(send)])
-    request = send({"query": "request"})
-    packages = CellPackages(send, pathlib.Path.cwd())
+    queries = Queries(file)
+    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(queries.tell)])
+    request = queries.send({"query": "request"})
+    packages = CellPackages(queries.send, pathlib.Path.cwd())
 
     def make_loader(_: execution_session.ExecutionSession) -> adapter.EnginePackageLoader:
         return EngineCellPackageLoader(packages)
@@ -133,7 +133,7 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
         endpoints.STATIC_ACTION: lambda: engine.StaticActionEndpoint.call_static_action(
             request["context"], **request["arguments"]
         ),
-        endpoints.TASK: lambda: cell_tasks.run(request, packages, send),
+        endpoints.TASK: lambda: cell_tasks.run(request, packages, queries),
         endpoints.DESCRIPTION: lambda: _described(request["path"]),
         # See ``cell_calls.check``.
         endpoints.CHECK: lambda: None,

@@ -24,20 +24,20 @@ _MAX_TEXT = 5000
 class QueryHandler(logging.Handler):
     """Sends what is logged in a cell to the engine's process."""
 
-    def __init__(self, send: Callable[[Any], Any]) -> None:
+    def __init__(self, tell: Callable[[Any], object]) -> None:
         """Make a handler.
 
-        :param send: a function that sends a query.
+        :param tell: a function that sends a query, and needs no answer.
         """
         super().__init__()
-        self._send = send
+        self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record."""
         text = self.format(record)[:_MAX_TEXT]
         line = {"logger": record.name, "level": record.levelno, "text": text}
         try:
-            self._send({"query": "log", **line})
+            self._tell({"query": "log", **line})
         except Exception:
             # The watchdog logs while it interrupts another query.
             self.handleError(record)

@@ -18,6 +18,7 @@ from murano.dsl import dsl
 from murano.engine.system import common, instance_reporter, status_reporter
 from yaql.language import specs, yaqltypes
 
+from glare_murano.package.sandbox import Queries
 from loader.engine import agent_brokers, task_system_classes, tasks
 from loader.engine.cells.agent_access import AgentAccess
 from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, Send
@@ -30,15 +31,14 @@ CONF = config.CONF
 _PART = 30_000
 
 
-def run(request: Mapping[str, Any], packages: CellPackages, send: Send) -> dict[str, Any]:
+def run(request: Mapping[str, Any], packages: CellPackages, queries: Queries) -> dict[str, Any]:
     """Run a task, and return its result, and the model if the task has changed it.
 
     :param request: the request of the engine's process; see ``task_cells``.
-    :param send: a function that sends a query, and returns the answer.
     """
-    _send_notifications(send)
-    _use_engine_tokens(send)
-    _use_agents(AgentAccess.from_json(request["agents"]), request["public_key"], send)
+    _send_notifications(queries)
+    _use_engine_tokens(queries.send)
+    _use_agents(AgentAccess.from_json(request["agents"]), request["public_key"], queries.send)
     task = request["task"]
     executor = engine.TaskExecutor(task, status_reporter.StatusReporter(task["id"]))
     # Only the engine's process knows the trust. Murano's functions check that there is one.
@@ -75,15 +75,18 @@ def value_of(answer: Mapping[str, Any]) -> Any:
     raise CellError(answer["error"])
 
 
-def _send_notifications(send: Send) -> None:
-    """Let Murano's reporters send notifications through the engine's process."""
+def _send_notifications(queries: Queries) -> None:
+    """Let Murano's reporters send notifications through the engine's process.
+
+    The task does not wait for the answers, which say nothing.
+    """
 
     class Notifier:
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
         def info(self, _context: object, event: str, payload: Mapping[str, Any]) -> None:
-            value_of(send({"query": "notification", "event": event, "payload": payload}))
+            queries.tell({"query": "notification", "event": event, "payload": payload})
 
     rpc.TRANSPORT = rpc.NOTIFICATION_TRANSPORT = types.SimpleNamespace()
     for module in (status_reporter, instance_reporter):

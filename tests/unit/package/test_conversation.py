@@ -31,7 +31,11 @@ def emptied(temporary):
     processes.wait_until(lambda: not list(temporary.iterdir()), "an empty directory", 10)
 
 
-SENDS = "from glare_murano.package.sandbox import Queries\nsend = Queries(file).send\n"
+SENDS = (
+    "from glare_murano.package.sandbox import Queries\n"
+    "queries = Queries(file)\n"
+    "send, tell = queries.send, queries.tell\n"
+)
 RAW = "import os, time\n"
 
 
@@ -98,6 +102,42 @@ def test_an_interrupted_query_does_not_shift_the_answers():
         return query
 
     assert converse(f"{SENDS}{does}", answer) == 2
+
+
+def test_a_child_does_not_wait_after_it_has_told_something():
+    sent = []
+
+    def answer(query):
+        time.sleep(0.05)
+        sent.append(query)
+        return query
+
+    does = (
+        f"{SENDS}import time\n"
+        "start = time.monotonic()\n"
+        "for n in range(40): tell(n)\n"
+        "result = time.monotonic() - start"
+    )
+    assert converse(does, answer) < 1
+    # The child has ended before these answers.
+    assert sent == list(range(40))
+    assert converse(f"{SENDS}tell(1); result = send(2)", answer) == 2
+
+
+def test_a_child_waits_after_it_has_told_much():
+    def answer(query):
+        time.sleep(1 if query == 0 else 0)
+
+    does = (
+        f"{SENDS}import time\n"
+        "start, result = time.monotonic(), []\n"
+        "for n in range(150):\n"
+        "    tell(n)\n"
+        "    result.append(time.monotonic() - start)"
+    )
+    told = converse(does, answer)
+    assert told[49] < 0.8
+    assert told[50] > 0.8
 
 
 def test_a_child_that_closes_the_socket_has_its_result():
