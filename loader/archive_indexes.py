@@ -105,8 +105,16 @@ class ArchiveIndex:
         :raises OSError: if the archive cannot be moved.
         """
         pathlib.Path(self.identity.path).rename(target)
-        self._file.path = str(target)
-        self.identity = Identity.of(target, self.identity.limits)
+        self.use(target)
+
+    def use(self, path: pathlib.Path) -> None:
+        """Read the archive at another path from now on, and keep this index under that path.
+
+        :param path: the path of a file with the same content.
+        :raises OSError: if the file is missing.
+        """
+        self._file.path = str(path)
+        self.identity = Identity.of(path, self.identity.limits)
         _keep(self)
 
 
@@ -116,14 +124,19 @@ _indexes: cachetools.Cache[Identity, ArchiveIndex] = cachetools.RRCache(
 _lock = threading.Lock()
 
 
+def kept(identity: Identity) -> ArchiveIndex | None:
+    """Return the index of an archive, if it is in memory."""
+    with _lock:
+        return _indexes.get(identity)
+
+
 def find(identity: Identity) -> ArchiveIndex:
     """Return the index of an archive; make the index if it is not in memory.
 
     :raises InvalidArchive: if the archive breaks a rule.
     :raises OSError: if the archive cannot be read.
     """
-    with _lock:
-        index = _indexes.get(identity)
+    index = kept(identity)
     if index is None:
         index = ArchiveIndex(identity)
         _keep(index)

@@ -178,6 +178,31 @@ def test_only_classes_of_public_packages_are_parsed_for_all_cells(
     assert not any(f"{name}.own" in file for file in found[0])
 
 
+def test_a_cell_reads_public_packages_by_indexes_that_were_made_before(
+    run_python: Callable[[str], Any], tenant: Any, conf: Any, tmp_path: pathlib.Path, name: str
+) -> None:
+    # The archives with an index, and those whose index is used for a copy.
+    code = (
+        "from loader import archive_indexes\n"
+        "indexes = archive_indexes._indexes.items()\n"
+        "used = [key.path for key, index in indexes if index.identity != key]\n"
+        "result = [[key.path for key in archive_indexes._indexes], used]"
+    )
+    warm_processes.end(warm.NAME)
+    _, used = run_python(code)
+    assert used == []
+    publish.publish(
+        tenant, [packages.write(tmp_path / "own", packages.content(f"{name}.own"))], public=False
+    )
+    for _ in range(2):
+        requested.schemas(f"{name}.own.Thing")
+    indexed, used = wait_until(
+        lambda: [found for found in [run_python(code)] if found[1]], "the core library's index"
+    )[0]
+    assert [path for path in indexed if path.startswith(conf.engine.packages_cache)] == used
+    assert len(used) == 1
+
+
 def test_code_in_a_cell_connects_only_to_the_ports_of_services(
     run_python: Callable[[str], Any], conf: Any
 ) -> None:

@@ -32,10 +32,11 @@ from loader.engine.cells import (
     task_answers,
     task_cells,
 )
+from loader.engine.cells.package_answers import PackageAnswers
 from loader.engine.patches import cell_endpoints
 from tests import packages
 from tests.integration import tasks as murano_tasks
-from tests.integration.break_out import Package, installed
+from tests.integration.break_out import NAME, Package, installed
 from tests.processes import wait_until
 
 pytestmark = pytest.mark.programs
@@ -301,6 +302,34 @@ def test_a_cell_sends_only_so_many_lines_of_the_log(
     line = {"query": "log", "logger": "x", "level": 20, "text": "x"}
     code = f"{SEND}for _ in range(20): send({line!r})"
     assert "too many lines of the log" in error_of(package.act(code))
+
+
+def test_a_cell_gets_the_core_library_with_a_package(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requirers = []
+    answer_by = PackageAnswers.answer
+
+    def answer(answers: PackageAnswers, query: Any) -> Any:
+        if query["query"] == "requirement":
+            assert query["fqn"] == "io.murano"
+            requirers.append(query["requirer"])
+        return answer_by(answers, query)
+
+    monkeypatch.setattr(PackageAnswers, "answer", answer)
+    code = (
+        "from glare_murano.package import VersionSpec\n"
+        "from glare_murano.resolver import PackageVersion\n"
+        "from loader.engine.cells.cell_packages import CellPackages\n"
+        "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
+        "db = packages.load_object_package('org.example.db', VersionSpec.of('*'))\n"
+        "core = packages.load_requirement(PackageVersion(db.full_name, db.version), 'io.murano')\n"
+        "result = [db.full_name, core.full_name]"
+    )
+    assert result_of(package.act(code)) == ["org.example.db", "io.murano"]
+    # When this package was loaded, no core library was loaded yet.
+    assert NAME in requirers
+    assert "org.example.db" not in requirers
 
 
 def test_a_cell_gets_only_so_many_bytes_of_packages(

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, cast
 
 from glare_murano import archive_limits
 from glare_murano.inheritance import Subclass
-from glare_murano.package import Archive, VersionSpec
+from glare_murano.package import Archive, Limits, VersionSpec, parse_version
+from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release, release_from_json, versions_from_json
-from loader import errors
+from loader import archive_indexes, errors
+from loader.archive_indexes import Identity
 from loader.engine import adapter
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
@@ -109,9 +111,19 @@ class CellPackages:
         release = release_from_json(description["release"])
         if release.key not in self._loaded:
             path = pathlib.Path(description["path"])
+            if original := description["original"]:
+                _use_index(original, path)
             package = load_at(path, self._directory, self._types)
             self._loaded[release.key] = _LoadedPackage(package, release, description)
+            if core_version := description["core_library"]:
+                self._keep_core_library(release.key, core_version)
         return self._loaded[release.key].package
+
+    def _keep_core_library(self, requirer: PackageVersion, version: str) -> None:
+        """Keep the core library that a package requires, as if it was the answer to a query."""
+        if core := self._loaded.get(PackageVersion(CORE_LIBRARY, parse_version(version))):
+            key = ("requirement", requirer.fqn, str(requirer.version), CORE_LIBRARY)
+            self._results[key] = core.package
 
     def _of(self, package: Package) -> "_LoadedPackage":
         return self._loaded[PackageVersion(package.full_name, package.version)]
@@ -155,7 +167,7 @@ def load_at(path: pathlib.Path, directory: pathlib.Path, types: PackageTypes) ->
     """
     if path.is_dir():
         return types.load(DirectorySource(path))
-    limits = archive_limits.limits(adapter.CONF.package_loader)
+    limits = _limits()
 
     def unpack() -> pathlib.Path:
         target = directory / path.stem
@@ -165,6 +177,22 @@ def load_at(path: pathlib.Path, directory: pathlib.Path, types: PackageTypes) ->
         return target
 
     return types.load(ArchiveSource(lambda: path, unpack, limits))
+
+
+def _limits() -> Limits:
+    return archive_limits.limits(adapter.CONF.package_loader)
+
+
+def _use_index(original: Mapping[str, Any], copy: pathlib.Path) -> None:
+    """Read the copy of an archive by the index of the original, if the warm process has made it.
+
+    The warm process has the indexes of the public packages that it has parsed. To make an index
+    takes as long as to load the package.
+
+    :param original: the identity of the original, without the limits.
+    """
+    if index := archive_indexes.kept(Identity(**original, limits=_limits())):
+        index.use(copy)
 
 
 class EngineCellPackageLoader(adapter.EnginePackageLoader):

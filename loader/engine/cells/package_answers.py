@@ -20,10 +20,12 @@ from murano.common import auth_utils
 
 from glare_murano.eligibility import PUBLIC, is_from_operator
 from glare_murano.package import GlareMuranoError, parse_version
-from glare_murano.package.manifest import MURANO_PL
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
+from glare_murano.package.manifest import CORE_LIBRARY, MURANO_PL
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release, release_to_json
 from loader import errors
+from loader.archive_indexes import Identity
 from loader.engine import adapter, class_configs
 from loader.engine.cells import agent_access
 from loader.engine.credentials import ExecutionSession
@@ -119,13 +121,29 @@ class PackageAnswers:
         release = self._loader.release(package)
         if release.key not in self._described:
             self._loaded[release.key] = package
+            path = self._loader.path(package)
             self._described[release.key] = {
                 "release": release_to_json(release),
                 "is_core_library": self._loader.is_core_library(package),
-                "path": str(self._copied(self._loader.path(package))),
+                "path": str(self._copied(path)),
+                "original": _identity(path),
+                "core_library": self._core_library(release.key),
                 "class_configs": self._class_configs(package, release),
             }
         return self._described[release.key]
+
+    def _core_library(self, requirer: PackageVersion) -> str | None:
+        """Return the version of the core library for a package; None if none is loaded yet.
+
+        It comes with the package: in a deployment of 20 packages, 20 of 62 queries asked for it.
+        """
+        if all(each.fqn != CORE_LIBRARY for each in self._loaded):
+            return None
+        try:
+            return str(self._loader.load_requirement(requirer, CORE_LIBRARY).version)
+        except GlareMuranoError:
+            # If the cell asks, it gets the error.
+            return None
 
     def _copied(self, path: pathlib.Path) -> pathlib.Path:
         """Copy an archive or a directory for the cell.
@@ -191,6 +209,14 @@ def copy_package(path: pathlib.Path, directory: pathlib.Path, name: str) -> path
         copy = directory / f"{name}.zip"
         shutil.copyfile(path, copy)
     return copy
+
+
+def _identity(path: pathlib.Path) -> dict[str, Any] | None:
+    """Return the identity of an archive, without the limits; None for a directory."""
+    if path.is_dir():
+        return None
+    identity = Identity.of(path, DEFAULT_LIMITS)
+    return {"path": identity.path, "size": identity.size, "changed": identity.changed}
 
 
 def _is_public(release: Release) -> bool:

@@ -496,6 +496,24 @@ def test_an_archive_that_was_found_to_be_damaged_is_fetched_again(
     assert cache.verify() == {}
 
 
+def test_a_copy_is_read_by_the_index_of_the_original(
+    cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = stored.take_archive(cache)
+    index = archive_indexes.find(Identity.of(original, cache.limits))
+    copy = tmp_path / "copy.zip"
+    copy.write_bytes(original.read_bytes())
+    original.unlink()
+    index.use(copy)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("another index is made")
+
+    monkeypatch.setattr(archive_indexes, "ArchiveIndex", refuse)
+    source = ArchiveSource(lambda: copy, lambda: tmp_path, cache.limits)
+    assert source.read(CLASS) == packages.content("org.stored")[CLASS]
+
+
 def test_an_archive_that_was_removed_is_fetched_again(cache: loader.Cache, stored: Stored) -> None:
     package = _load(cache, stored)
     (cache.folder / "archives" / stored.digest).unlink()
