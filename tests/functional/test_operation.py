@@ -54,6 +54,10 @@ def _counter(url: str, name: str) -> float:
             lambda client, draft: client.upload(draft, packages.package("org.counted", "2.0.0")),
         ),
         (
+            'glare_murano_refused_total{rule="name-reserved"}',
+            lambda client, draft: client.create("io.murano", "0.97.0"),
+        ),
+        (
             'glare_murano_query_seconds_count{query="/murano/v1/dependencies"}',
             lambda client, draft: client.resolve(requirements={}),
         ),

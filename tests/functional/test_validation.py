@@ -212,7 +212,7 @@ def test_an_unknown_path_is_answered_in_json(
     assert ("Allow" in answer.headers) == (status == 405)
 
 
-@pytest.mark.parametrize("kind", [JSON, "text/plain"])
+@pytest.mark.parametrize("kind", [JSON, PATCH, "text/plain"])
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -377,6 +377,7 @@ def test_a_cancelled_import_leaves_the_data_of_a_later_one_alone(
         assert server.half.wait(20)
         service.wait_for_import_timeout()
         assert images.put(image_id, data).status_code == 204
+        assert f"The import of image {image_id} was cancelled" in glance.log()
         staged = (glance.staging / image_id).stat().st_ino
 
         server.proceed.set()
@@ -412,3 +413,20 @@ def test_an_import_leaves_no_earlier_publication(
     assert found["status"] == "active"
     assert form.PUBLISHED not in found
     assert not form.is_release(found)
+
+
+def test_a_reason_has_only_characters_that_all_databases_store(images: ImageClient) -> None:
+    data = packages.package(NAME, Classes={"\U0001f600": "a.yaml"})
+    refused = images.publish_draft(NAME, "1.0.0", data)
+    assert "line 3: '\\U0001f600' is not a valid name" in refused[form.REFUSAL]
+
+
+@pytest.mark.usefixtures("nothing_staged")
+def test_data_that_was_staged_is_not_replaced(images: ImageClient, package_name: str) -> None:
+    image_id = images.create(package_name).json()["id"]
+    assert images.put(image_id, packages.package(package_name)).status_code == 204
+
+    assert images.put(image_id, b"other data").status_code == 409
+
+    assert images.start_import(image_id).status_code == 202
+    assert images.wait(image_id)["status"] == "active"

@@ -81,6 +81,8 @@ def test_changes_and_refusals_are_notified_with_the_user(
 
     assert reader.publications(draft.id).status_code == 403
     assert member.publications(draft.id).status_code == 200
+    # Nothing is sent, since the package is not public.
+    assert member.set(draft.id, "visibility", "shared").status_code == 200
     assert reader.yank(draft.id, "loses data").status_code == 403
     assert member.yank(draft.id, "loses data").status_code == 200
     # Nothing has changed.

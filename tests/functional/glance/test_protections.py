@@ -311,6 +311,14 @@ def test_a_version_that_glare_refuses_is_refused(
     assert reason in refused.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("name", ["not a name", "org..db"])
+def test_a_name_that_glare_refuses_is_refused(images: ImageClient, name: str) -> None:
+    refused = images.create(name)
+
+    assert refused.status_code == 403
+    assert "the name of a package is its FullName" in refused.json()["error"]["message"]
+
+
 def test_a_package_belongs_to_a_project(image_admin: ImageClient, images_of: Any) -> None:
     """Else its id would follow from no owner, in one way here and in another there."""
     without = images_of("", "admin,member,reader")
@@ -351,6 +359,15 @@ def test_an_id_that_a_database_may_find_by_mistake_does_not_reach_glance(
         assert answer.status_code == 404
         # The filter's own answer; that of Glance has another form.
         assert answer.json()["error"]["message"].startswith("No image found with ID")
+
+
+@pytest.mark.parametrize("body", [b"[", b"\xff", b"{}", b"null"])
+def test_a_body_that_is_no_list_of_changes_is_refused_by_glance(
+    images: ImageClient, release: dict[str, Any], body: bytes
+) -> None:
+    headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+    answer = images.request("PATCH", f"/v2/images/{release['id']}", data=body, headers=headers)
+    assert answer.status_code == 400, answer.text
 
 
 @pytest.mark.parametrize("name", ["name", "owner"])
