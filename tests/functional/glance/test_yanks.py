@@ -70,6 +70,19 @@ def test_those_who_may_change_a_package_yank_it(
     assert image_admin.yank(release, REASON).status_code == 200
 
 
+def test_yanking_the_last_release_that_is_needed_warns(
+    glance: Glance, images: ImageClient, release: str, package_name: str
+) -> None:
+    data = packages.package(f"{package_name}.wiki", Require={package_name: ">=1"})
+    stored.store(glance, [stored.package(data, images.project)])
+
+    warning = images.yank(release, REASON).headers["Warning"]
+
+    assert f"{package_name}.wiki 1.0.0 ({package_name} >=1)" in warning
+    for reason in ("another reason", ""):
+        assert "Warning" not in images.yank(release, reason).headers
+
+
 @pytest.mark.parametrize("reason", ["x" * 256, "a\nb", "a\u2028b", ["a"], None])
 def test_a_reason_is_one_short_line(images: ImageClient, release: str, reason: Any) -> None:
     assert images.yank(release, reason).status_code == 400
