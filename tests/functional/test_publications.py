@@ -286,6 +286,7 @@ def test_the_notifications_are_those_of_glares_own_requests(
 
     def published() -> None:
         assert admin.publish_all([two], "public", dry_run=True).status_code == 200
+        assert sent.NOTIFICATIONS == []
         assert admin.publish_all([one, two], "public").status_code == 200
 
     expected = events(one, patched)

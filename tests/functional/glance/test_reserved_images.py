@@ -132,6 +132,9 @@ def test_an_earlier_package_is_neither_published_nor_chosen(
         answer = admin.request("POST", "/murano/v1/publications", json=body, headers=_OVERRIDE)
         assert answer.status_code == 403, answer.text
     assert admin.set(rows[0].id, "visibility", "public").status_code == 403
+    # Its name does not matter to other changes.
+    for visibility in ("shared", "private"):
+        assert admin.set(rows[0].id, "visibility", visibility).status_code == 200
 
     reserved = ReservedNames.parse(NAMES.encode(), "names")
     thing = ((f"{name}.Thing", VersionSpec.of("*")),)
