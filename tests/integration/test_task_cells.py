@@ -44,11 +44,13 @@ pytestmark = pytest.mark.programs
 __all__ = ["installed"]
 
 PASSWORD = "planted-password"
-# How code in a cell sends a query.
-SEND = (
+# How code in a cell finds the packages of its cell.
+PACKAGES = (
     "from loader.engine.cells.cell_packages import CellPackages\n"
-    "send = next(o for o in gc.get_objects() if isinstance(o, CellPackages))._send\n"
+    "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
 )
+# How code in a cell sends a query.
+SEND = f"{PACKAGES}send = packages._send\n"
 
 
 @pytest.fixture
@@ -308,20 +310,19 @@ def test_a_cell_gets_the_core_library_with_a_package(
     package: Package, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requirers = []
-    answer_by = PackageAnswers.answer
+    own = PackageAnswers.answer
 
     def answer(answers: PackageAnswers, query: Any) -> Any:
         if query["query"] == "requirement":
             assert query["fqn"] == "io.murano"
             requirers.append(query["requirer"])
-        return answer_by(answers, query)
+        return own(answers, query)
 
     monkeypatch.setattr(PackageAnswers, "answer", answer)
     code = (
+        f"{PACKAGES}"
         "from glare_murano.package import VersionSpec\n"
         "from glare_murano.resolver import PackageVersion\n"
-        "from loader.engine.cells.cell_packages import CellPackages\n"
-        "packages = next(o for o in gc.get_objects() if isinstance(o, CellPackages))\n"
         "db = packages.load_object_package('org.example.db', VersionSpec.of('*'))\n"
         "core = packages.load_requirement(PackageVersion(db.full_name, db.version), 'io.murano')\n"
         "result = [db.full_name, core.full_name]"

@@ -57,16 +57,17 @@ class Queries:
         :raises EOFError: if the caller does not answer any more.
         """
         number = self._write(query)
-        # If an error has ended an earlier call, or if that call was ``tell``, the answer to that
-        # query comes first.
+        # The answers to queries of ``cast``, and of calls that an error has ended, come first.
         while self._answered != number:
             if not (line := self._file.readline()):
                 raise EOFError("the query was not answered")
             self._answered, answer = json.loads(line)
         return answer
 
-    def tell(self, query: Any) -> None:
-        """Send a query, and drop the answer. Only after many queries, wait for an answer.
+    def cast(self, query: Any) -> None:
+        """Send a query whose answer is not needed, without waiting for the answer.
+
+        Only if ``_MAX_UNREAD`` answers are unread, this method waits for all of them.
 
         :param query: as in ``send``.
         :raises EOFError: if the caller does not answer any more.

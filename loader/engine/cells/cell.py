@@ -115,7 +115,7 @@ def serve(file: IO[bytes]) -> dict[str, Any]:
     # The hub of the warm process may wait for sockets of that process.
     hubs.use_hub()
     queries = Queries(file)
-    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(queries.tell)])
+    logging.basicConfig(level=logging.INFO, handlers=[cell_log.QueryHandler(queries.cast)])
     request = queries.send({"query": "request"})
     packages = CellPackages(queries.send, pathlib.Path.cwd())
 

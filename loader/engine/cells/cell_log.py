@@ -24,20 +24,20 @@ _MAX_TEXT = 5000
 class QueryHandler(logging.Handler):
     """Sends what is logged in a cell to the engine's process."""
 
-    def __init__(self, tell: Callable[[Any], object]) -> None:
+    def __init__(self, cast: Callable[[Any], object]) -> None:
         """Make a handler.
 
-        :param tell: a function that sends a query, and needs no answer.
+        :param cast: a function that sends a query without waiting for the answer.
         """
         super().__init__()
-        self._tell = tell
+        self._cast = cast
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record."""
         text = self.format(record)[:_MAX_TEXT]
         line = {"logger": record.name, "level": record.levelno, "text": text}
         try:
-            self._tell({"query": "log", **line})
+            self._cast({"query": "log", **line})
         except Exception:
             # The watchdog logs while it interrupts another query.
             self.handleError(record)

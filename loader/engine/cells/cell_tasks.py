@@ -86,7 +86,7 @@ def _send_notifications(queries: Queries) -> None:
             pass
 
         def info(self, _context: object, event: str, payload: Mapping[str, Any]) -> None:
-            queries.tell({"query": "notification", "event": event, "payload": payload})
+            queries.cast({"query": "notification", "event": event, "payload": payload})
 
     rpc.TRANSPORT = rpc.NOTIFICATION_TRANSPORT = types.SimpleNamespace()
     for module in (status_reporter, instance_reporter):

@@ -34,7 +34,7 @@ def emptied(temporary):
 SENDS = (
     "from glare_murano.package.sandbox import Queries\n"
     "queries = Queries(file)\n"
-    "send, tell = queries.send, queries.tell\n"
+    "send, cast = queries.send, queries.cast\n"
 )
 RAW = "import os, time\n"
 
@@ -104,7 +104,7 @@ def test_an_interrupted_query_does_not_shift_the_answers():
     assert converse(f"{SENDS}{does}", answer) == 2
 
 
-def test_a_child_does_not_wait_after_it_has_told_something():
+def test_a_child_does_not_wait_for_the_answer_to_a_cast():
     sent = []
 
     def answer(query):
@@ -115,16 +115,16 @@ def test_a_child_does_not_wait_after_it_has_told_something():
     does = (
         f"{SENDS}import time\n"
         "start = time.monotonic()\n"
-        "for n in range(40): tell(n)\n"
+        "for n in range(40): cast(n)\n"
         "result = time.monotonic() - start"
     )
     assert converse(does, answer) < 1
     # The child has ended before these answers.
     assert sent == list(range(40))
-    assert converse(f"{SENDS}tell(1); result = send(2)", answer) == 2
+    assert converse(f"{SENDS}cast(1); result = send(2)", answer) == 2
 
 
-def test_a_child_waits_after_it_has_told_much():
+def test_a_child_waits_after_many_casts():
     def answer(query):
         time.sleep(1 if query == 0 else 0)
 
@@ -132,12 +132,12 @@ def test_a_child_waits_after_it_has_told_much():
         f"{SENDS}import time\n"
         "start, result = time.monotonic(), []\n"
         "for n in range(150):\n"
-        "    tell(n)\n"
+        "    cast(n)\n"
         "    result.append(time.monotonic() - start)"
     )
-    told = converse(does, answer)
-    assert told[49] < 0.8
-    assert told[50] > 0.8
+    times = converse(does, answer)
+    assert times[49] < 0.8
+    assert times[50] > 0.8
 
 
 def test_a_child_that_closes_the_socket_has_its_result():
