@@ -211,6 +211,12 @@ class _Workers(service.ProcessLauncher):  # type: ignore[misc]
             os.kill(pid, signal.SIGINT)
         self._handle_term(signo, frame)
 
+    def wait(self) -> None:
+        super().wait()
+        # All workers have ended. Python's own end restores the alarm's default action, which would
+        # end this process as if the stop had failed.
+        signal.alarm(0)
+
     def _wait_child(self) -> Any:
         ended = super()._wait_child()
         if ended is None and not self.running:

@@ -38,21 +38,38 @@ pytestmark = pytest.mark.services
 LONG = 600
 # For an engine to end, with nothing to wait for.
 _SECONDS = 15
-# A plug-in that waits for a lock that it has, which no signal interrupts. Other engines stop in
-# more seconds than a test should take.
+# A plug-in that waits for a lock that it has, which no signal interrupts. The signal to stop could
+# also come just before it waits, so it is blocked. Other engines stop in more seconds than a test
+# should take.
 _STUCK = """\
 import ctypes
 import logging
+import signal
 from loader.engine import shutdown
 
 shutdown._REPORT_SECONDS, shutdown._EXIT_SECONDS = 2, 1
 
-class Stuck:
+class Plugin:
     def __init__(self):
         lock = ctypes.create_string_buffer(64)
-        logging.getLogger("applications.stuck").info("it begins")
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        logging.getLogger("applications.plugin").info("it begins")
         for _ in range(2):
             ctypes.CDLL(None).pthread_mutex_lock(lock)
+"""
+# A plug-in whose process ends after its alarm, if there is one. When Python deletes what ``sys``
+# has, no handler of a signal is left.
+_SLOW_END = """\
+import ctypes
+import signal
+import sys
+
+class Plugin:
+    def __del__(self, timer=signal.getitimer, sleep=ctypes.CDLL(None).sleep):
+        seconds, _ = timer(0)
+        sleep(int(seconds) + 1)
+
+sys.plugin = Plugin()
 """
 STOPPED = "the engine was stopped before this task ended"
 
@@ -252,18 +269,39 @@ def test_a_killed_engine_reports_nothing_and_its_task_is_lost(
 def test_a_worker_that_no_signal_interrupts_is_killed_with_the_engine(
     engines: Engines, api: services.MuranoApi, tmp_path: pathlib.Path
 ) -> None:
-    point = {"org.test.Stuck": "stuck_plugin:Stuck"}
-    Site(tmp_path).install("test-stuck", "1.0.0", {NAMESPACE: point}, {"stuck_plugin": _STUCK})
-    engine = engines.start(
-        workers=2, graceful_stop_seconds=0, environment={"PYTHONPATH": str(tmp_path)}
-    )
+    engine = _with_plugin(engines, tmp_path, _STUCK, task_cells=False)
     model = services.environment()
     name = services.environment_id(model)
     with beginning(engine):
-        api.start({**model, "Objects": {"?": {"id": name, "type": "org.test.Stuck"}}}, name, "wait")
+        api.start(
+            {**model, "Objects": {"?": {"id": name, "type": "org.test.Plugin"}}}, name, "wait"
+        )
 
     engine.send(signal.SIGTERM)
 
     assert engine.wait(_SECONDS) == 1
     assert "Stopping: the workers that do not end are killed" in engine.log
     wait_until(lambda: not engine.has_processes(), "the end of the workers", 2)
+
+
+def test_an_engine_whose_workers_have_ended_is_not_ended_by_its_alarm(
+    engines: Engines, tmp_path: pathlib.Path
+) -> None:
+    engine = _with_plugin(engines, tmp_path, _SLOW_END)
+
+    engine.send(signal.SIGTERM)
+
+    assert engine.wait(_SECONDS) == 0
+
+
+def _with_plugin(
+    engines: Engines, folder: pathlib.Path, code: str, **options: bool
+) -> services.Engine:
+    """Run an engine with two workers, and a plug-in for the class ``org.test.Plugin``.
+
+    :param code: the plug-in, which has the class ``Plugin``.
+    """
+    point = {"org.test.Plugin": "some_plugin:Plugin"}
+    Site(folder).install("test-plugin", "1.0.0", {NAMESPACE: point}, {"some_plugin": code})
+    environment = {"PYTHONPATH": str(folder)}
+    return engines.start(workers=2, graceful_stop_seconds=0, environment=environment, **options)
