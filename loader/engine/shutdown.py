@@ -31,6 +31,7 @@ from oslo_service import service
 
 from loader.engine import results, tasks, watchdog
 from loader.engine.cells import cell_calls, request_cells, task_cells
+from loader.engine.cells.waiting_tasks import waiting
 
 LOG = logging.getLogger(__name__)
 
@@ -126,11 +127,12 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def _end(self) -> None:
         tasks.running.is_stopping = True
         LOG.info("Stopping: new tasks go to other engines; running tasks may end first")
+        waiting.send_back()
         started = time.monotonic()
         served = eventlet.spawn(self._leave_queue)
 
         def ended() -> bool:
-            return served.dead and not tasks.running
+            return served.dead and not tasks.running and not waiting
 
         while not ended() and time.monotonic() < started + self._seconds:
             eventlet.sleep(_POLL_SECONDS)

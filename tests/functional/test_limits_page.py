@@ -28,11 +28,11 @@ PAGE = ROOT / "doc" / "source" / "reference" / "limits.rst"
 UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024**2}
 
 
-def _max_properties() -> int:
-    """Read the limit in the source, which cannot be imported beside Glare."""
-    source = (ROOT / "glare_murano" / "glance" / "import_plugin.py").read_text()
-    (number,) = re.findall(r"^MAX_PROPERTIES = (\d+) \* 1024$", source, re.MULTILINE)
-    return int(number) * 1024
+def _in_source(module: str, name: str) -> int:
+    """Read a constant of a module that cannot be imported beside Glare."""
+    source = (ROOT / module).read_text()
+    ((number, kibibytes),) = re.findall(rf"^{name} = (\d+)( \* 1024)?$", source, re.MULTILINE)
+    return int(number) * (1024 if kibibytes else 1)
 
 
 FIXED = {
@@ -53,7 +53,12 @@ FIXED = {
     "Base classes of a class": classes.MAX_BASES,
     "Elements of all lists and mappings": fields.MAX_ELEMENTS,
     "Tags": fields.MAX_TAGS,
-    "Size of all properties, in Glance": _max_properties(),
+    "Size of all properties, in Glance": _in_source(
+        "glare_murano/glance/import_plugin.py", "MAX_PROPERTIES"
+    ),
+    "Tasks of a project that wait in a worker": _in_source(
+        "loader/engine/cells/waiting_tasks.py", "MAX_WAITING"
+    ),
     "Uploads of a project that wait for their turn": turns.MAX_WAITING,
     "Packages of a publication": wire.MAX_PUBLICATIONS,
     "Size of a request without an archive": request_reading.MAX_BODY,

@@ -12,9 +12,11 @@ import pathlib
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import eventlet
 import oslo_messaging
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -31,9 +33,9 @@ from loader.engine.cells import (
     package_answers,
     task_answers,
     task_cells,
+    waiting_tasks,
 )
 from loader.engine.cells.package_answers import PackageAnswers
-from loader.engine.patches import cell_endpoints
 from tests import packages
 from tests.integration import tasks as murano_tasks
 from tests.integration.break_out import NAME, Package, installed
@@ -51,6 +53,13 @@ PACKAGES = (
 )
 # How code in a cell sends a query.
 SEND = f"{PACKAGES}send = packages._send\n"
+# A task without work.
+_TASK = {
+    "id": "test",
+    "action": None,
+    "model": {"project_id": demo.PROJECT, "user_id": "alice"},
+    **demo.USER,
+}
 
 
 @pytest.fixture
@@ -520,31 +529,88 @@ def test_a_stop_of_the_engine_interrupts_a_task_in_its_cell(
     assert answer["model"]["Objects"]["size"] == 5
 
 
-def test_a_task_without_a_turn_goes_back_to_the_queue(
-    conf: Any, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    returned = []
+@pytest.fixture
+def returned(conf: Any, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The tasks that a worker sends back to the queue, since it does not wait for a turn."""
+    found: list[Any] = []
 
     class Queue:
         def handle_task(self, task: Any) -> None:
-            returned.append(task)
+            found.append(task)
 
     monkeypatch.setattr(rpc, "engine", Queue)
-    monkeypatch.setattr(task_cells, "_SECONDS_TO_WAIT", 0.1)
-    monkeypatch.setattr(cell_endpoints, "_PAUSE", 0.1)
+    monkeypatch.setattr(task_cells, "_SECONDS_TO_WAIT", 0)
+    monkeypatch.setattr(waiting_tasks, "waiting", waiting_tasks.WaitingTasks())
     conf.set_override("task_cells", True, "engine")
-    task = {"id": "test", "action": None, "model": {}, **demo.USER}
+    yield found
+    waiting_tasks.waiting.send_back()
+    while waiting_tasks.waiting:
+        eventlet.sleep(0.01)
+
+
+def test_a_task_without_a_turn_goes_back_to_the_queue(
+    conf: Any, sent: list[tuple[str, Any]], returned: list[Any]
+) -> None:
     for option, owner in (("max_project_task_cells", demo.PROJECT), ("max_task_cells", "other")):
         conf.set_override(option, 1, "engine")
         with task_cells.turn({"project_id": owner}), pytest.raises(Busy):
-            task_cells.turn(task).__enter__()
+            task_cells.turn(_TASK).__enter__()
         with task_cells.turn({"project_id": owner}):
-            murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+            murano_engine.TaskProcessingEndpoint.handle_task({}, _TASK)
         conf.clear_override(option, "engine")
-    assert returned == [{**task, "waits": True}] * 2
+    assert not returned
+    eventlet.sleep(1.5)
+    assert returned == [{**_TASK, "waits": True}] * 2
+    assert not waiting_tasks.waiting
     # A task that has waited reports nothing more.
     conf.set_override("max_task_cells", 1, "engine")
     with task_cells.turn({"project_id": "other"}):
         murano_engine.TaskProcessingEndpoint.handle_task({}, returned[0])
     reports = [payload["text"] for _, payload in sent]
     assert reports == ["The task waits in the queue, since too many tasks run"] * 2
+
+
+def test_many_waiting_tasks_go_back_at_a_constant_rate(conf: Any, returned: list[Any]) -> None:
+    conf.set_override("max_task_cells", 1, "engine")
+    begun = time.monotonic()
+    with task_cells.turn({"project_id": "other"}):
+        for _ in range(8):
+            murano_engine.TaskProcessingEndpoint.handle_task({}, {**_TASK, "waits": True})
+        # The worker can handle other tasks meanwhile.
+        assert time.monotonic() < begun + 1
+        eventlet.sleep(2.2)
+        assert 3 <= len(returned) <= 5
+        # Another project does not wait for them.
+        murano_engine.TaskProcessingEndpoint.handle_task({}, {**_TASK, "project_id": "third"})
+        eventlet.sleep(1.2)
+        assert "third" in [task["project_id"] for task in returned]
+
+
+def test_a_task_fails_if_too_many_of_its_project_wait(
+    conf: Any, returned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+
+    class Api:
+        def process_result(self, result: Any, environment_id: str) -> None:
+            results.append((result, environment_id))
+
+    monkeypatch.setattr(rpc, "api", Api)
+    monkeypatch.setattr(waiting_tasks, "MAX_WAITING", 2)
+    conf.set_override("max_task_cells", 1, "engine")
+    with task_cells.turn({"project_id": "other"}):
+        for project in (demo.PROJECT, demo.PROJECT, demo.PROJECT, "third"):
+            task = {**_TASK, "project_id": project}
+            murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+        waiting_tasks.waiting.send_back()
+        eventlet.sleep(0.1)
+    ((result, environment_id),) = results
+    assert environment_id == "test"
+    assert result["model"] == _TASK["model"]
+    message = result["action"]["result"]["message"]
+    assert f"2 tasks of the project {demo.PROJECT} wait" in message
+    assert [task["project_id"] for task in returned] == [demo.PROJECT] * 2 + ["third"]
+    # Then other tasks of the project may wait.
+    waiting_tasks.waiting.add(_TASK)
+    eventlet.sleep(0.1)
+    assert len(returned) == 4

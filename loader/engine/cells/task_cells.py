@@ -32,8 +32,9 @@ _MAX_DEPTH = 100
 # How long a cell may take to end and to save its model after the task has reached its limit, in
 # seconds. Then it is killed.
 _SECONDS_TO_END = 30
-# How long a task waits for a turn in this worker, in seconds. Then it goes back to the queue.
-_SECONDS_TO_WAIT = 2
+# How long a task waits for a turn among those that the worker handles, in seconds; see
+# ``waiting_tasks``.
+_SECONDS_TO_WAIT = 1
 
 # The tasks that run in this worker.
 _turns = Turns()

@@ -7,21 +7,17 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import eventlet
 from murano.common import engine, rpc
 from murano.engine import execution_session
 from murano.engine.system import status_reporter
 
 from glare_murano.package.sandbox import Busy
+from loader.engine import tasks
 from loader.engine.adapter import EnginePackageLoader
-from loader.engine.cells import endpoints, request_cells, task_cells
+from loader.engine.cells import endpoints, request_cells, task_cells, waiting_tasks
+from loader.engine.cells.waiting_tasks import TooManyWaiting
 
 LOG = logging.getLogger(__name__)
-
-# The key of a task that was reported as waiting.
-_WAITS = "waits"
-# The seconds before a task goes back to the queue.
-_PAUSE = 1
 
 
 def serve_requests_in_cells() -> None:
@@ -76,36 +72,41 @@ def limit_tasks() -> None:
 
     Murano 16 runs as many tasks as oslo.messaging receives at once, all of one project if it sends
     them first. Here, a task that gets no turn goes back to the queue, where another worker can take
-    it, and the owner of the environment gets a report.
+    it, and the owner of the environment gets a report. If too many tasks of its project wait, it
+    fails.
     """
     handle_task = engine.TaskProcessingEndpoint.handle_task
 
     def handle_in_turn(context: Any, task: Any) -> None:
-        if not task_cells.are_enabled():
+        if tasks.running.is_stopping or not task_cells.are_enabled():
             handle_task(context, task)
             return
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(task_cells.turn(task))
             except Busy:
-                _return(task)
+                _wait(task)
             else:
                 handle_task(context, task)
 
     engine.TaskProcessingEndpoint.handle_task = staticmethod(handle_in_turn)
 
 
-def _return(task: Mapping[str, Any]) -> None:
-    """Send a task back to the queue, and report once that it waits."""
-    if not task.get(_WAITS):
+def _wait(task: Mapping[str, Any]) -> None:
+    """Let a task wait, and report it once; if too many tasks wait, let it fail."""
+    try:
+        waiting_tasks.waiting.add(task)
+    except TooManyWaiting as error:
+        executor = engine.TaskExecutor(task)
+        result = executor.exception_result(error, None, "<queue>")
+        rpc.api().process_result({**result, "model": executor.model}, task["id"])
+        return
+    if not waiting_tasks.has_waited(task):
         text = "The task waits in the queue, since too many tasks run"
         try:
             status_reporter.StatusReporter(task["id"]).report(None, text)
         except Exception:
             LOG.warning("A report that a task waits was not sent", exc_info=True)
-    # The pause keeps tasks from going round without end in a moment.
-    eventlet.sleep(_PAUSE)
-    rpc.engine().handle_task({**task, _WAITS: True})
 
 
 def _session(known: Mapping[str, Any]) -> execution_session.ExecutionSession:
