@@ -70,9 +70,9 @@ class ResultSender:
 def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
     """Wait before the next attempt to send a result.
 
-    If the engine is stopping, declare the queue instead, and wait only if this fails. Before that,
-    a result is safer in the engine's memory than in a queue that the engine declares: RabbitMQ may
-    lose this queue when it restarts.
+    If the engine is stopping, declare the queue, and wait only a moment if this succeeds. Before
+    that, a result is safer in the engine's memory than in a queue that the engine declares:
+    RabbitMQ may lose this queue when it restarts.
 
     :param error: why the last attempt failed, for the log.
     """
@@ -91,7 +91,7 @@ def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> No
         except (result_queue.OtherDeclaration, *result_queue.FAILURES) as failure:
             LOG.warning("No queue can be made for results: %s", failure)
         else:
-            return
+            seconds = _FIRST_WAITS[0]
     eventlet.sleep(seconds)
 
 

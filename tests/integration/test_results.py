@@ -11,8 +11,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import eventlet
+import oslo_messaging
 import pytest
 
+from loader.engine import results
 from tests.integration import services, slow_application
 from tests.integration.broker import Broker
 from tests.integration.slow_application import glare_url
@@ -124,6 +127,27 @@ def test_a_result_that_rabbitmq_cannot_take_is_named_when_the_engine_stops(
         name = services.environment_id(model)
         assert f"The result for environment {name} is lost" in engine.log
         assert f"DELETE /v1/environments/{name}?abandon=true" in engine.log
+
+
+def test_a_result_that_rabbitmq_refuses_is_sent_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempts = []
+
+    # No message of a test is as long as one that RabbitMQ refuses.
+    class Client:
+        def prepare(self, **_: Any) -> Any:
+            return self
+
+        def cast(self, *_: Any, **__: Any) -> None:
+            attempts.append(1)
+            raise oslo_messaging.MessageDeliveryFailure
+
+    monkeypatch.setattr(results.tasks.running, "is_stopping", True)
+    monkeypatch.setattr(results.result_queue, "declare", lambda _: None)
+    with eventlet.Timeout(1.2, False):
+        results.ResultSender().send(Client(), {}, "test")
+    assert 2 <= len(attempts) <= 3
 
 
 @pytest.mark.parametrize(

@@ -395,12 +395,13 @@ def test_a_cell_lets_the_engine_sign_for_agents_of_its_environment(
 @pytest.mark.usefixtures("signing_key")
 @pytest.mark.parametrize(
     ("messages", "reason"),
-    [(["x" * 40], "too many messages to be signed"), (["\ud800"], "is not valid text")],
+    [(["x" * 21], "too many messages to be signed"), (["\ud800"], "is not valid text")],
 )
 def test_a_cell_lets_the_engine_sign_only_short_text(
     package: Package, messages: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_answers, "_MAX_SIGNED", task_answers._PER_PART + 20)
+    maximum = task_answers._PER_PART + len("etest-hhost") + 20
+    monkeypatch.setattr(task_answers, "_MAX_SIGNED", maximum)
     assert reason in error_of(package.act(signed("etest-hhost", *messages)))
 
 
@@ -437,9 +438,16 @@ FORGED = {
 }
 
 
+class Code(str):
+    """A Python expression in a forged result."""
+
+    __repr__ = str.__str__
+
+
 def forged(result: Any) -> str:
     """Return Python that ends a cell with a forged result."""
-    return f"os.write(3, json.dumps({{'result': {result!r}}}).encode())\nos._exit(0)"
+    written = f"json.dumps({{'result': {result!r}}}, ensure_ascii=False)"
+    return f"open(3, 'w').write({written})\nos._exit(0)"
 
 
 def test_a_forged_model_has_objects_only(package: Package) -> None:
@@ -482,7 +490,17 @@ for _ in range(101):
 def test_a_forged_result_fails_the_task(package: Package, result: Any) -> None:
     answer = package.act(forged(result))
     assert re.search("cell has (not )?returned|deeper than 100 levels", error_of(answer))
-    assert "size" not in answer["model"]["Objects"]
+
+
+@pytest.mark.parametrize("model", [None, {"Objects": None, "Attributes": Code("'é' * 400_000")}])
+def test_a_result_that_is_too_long_for_a_message_fails_the_task(
+    package: Package, model: Any
+) -> None:
+    # In the cell's answer, each character has two bytes, and in JSON six.
+    text = Code("'é' * 400_000" if model else "'é' * 800_000")
+    action = {"action": {"isException": False, "result": text}}
+    answer = package.act(forged({"result": action, "model": model}))
+    assert "the result and the model have more than 4194304 bytes in JSON" in error_of(answer)
 
 
 def test_a_cell_that_is_killed_fails_its_task_with_the_former_model(package: Package) -> None:

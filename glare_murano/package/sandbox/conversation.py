@@ -33,6 +33,10 @@ MAX_QUERY = 256 * 1024
 _MAX_UNREAD = 50
 # The seconds before the next piece of a query is read.
 _PAUSE = 0.001
+# The pause after a query, as a multiple of the time that it took to parse; but no pause for short
+# ones. So a child whose queries take long to parse keeps a thread busy for a tenth of the time.
+_PARSING_PAUSE = 9
+_SHORT_PARSING = 0.001
 # The seconds that a child has to read an answer.
 _SECONDS_TO_READ = 10
 
@@ -152,9 +156,12 @@ def _queries(connection: socket.socket, child: RequestedChild) -> Iterator[tuple
             # A child that sends byte by byte must not keep the processor busy.
             time.sleep(_PAUSE)
         for line in complete:
+            begun = time.thread_time()
+            query = _parsed(line)
+            took = time.thread_time() - begun
             # A child that sends quickly must not keep other green threads waiting.
-            time.sleep(0)
-            yield _parsed(line)
+            time.sleep(_PARSING_PAUSE * took if took > _SHORT_PARSING else 0)
+            yield query
 
 
 def _parsed(line: bytes) -> tuple[int, Any]:

@@ -124,6 +124,8 @@ def _limit(seconds: int, memory: int, file_size: int, files: int) -> None:
         (resource.RLIMIT_FSIZE, file_size, file_size),
         (resource.RLIMIT_NOFILE, files, files),
         (resource.RLIMIT_NPROC, 0, 0),
+        # All processes of a user share the room for waiting real-time signals.
+        (resource.RLIMIT_SIGPENDING, 0, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
         # The service may have lower limits, which only root can raise.

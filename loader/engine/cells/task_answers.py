@@ -165,7 +165,7 @@ class TaskAnswers:
         :raises InvalidQuery: if the messages of the task are too long together, or a part is not
             valid text.
         """
-        self._signed += len(part) + _PER_PART
+        self._signed += len(queue) + len(part) + _PER_PART
         if self._signed > _MAX_SIGNED:
             raise InvalidQuery("it has sent too many messages to be signed")
         if is_first or self._signature is None:

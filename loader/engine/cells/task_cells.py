@@ -7,6 +7,7 @@ says of pins, project, user and environment. Only the objects come from the cell
 """
 
 import contextlib
+import json
 import math
 import pathlib
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 from murano.common import engine
 
 from glare_murano.package import GlareMuranoError
-from glare_murano.package.sandbox import Turns
+from glare_murano.package.sandbox import MAX_ANSWER, Turns
 from loader.engine import agent_signatures, credentials, tasks
 from loader.engine.adapter import EnginePackageLoader
 from loader.engine.cells import agent_access, cell_calls, cell_reach, endpoints
@@ -182,9 +183,9 @@ def _checked(found: Any, former: Mapping[str, Any]) -> tuple[dict[str, Any], dic
         case _:
             raise CellError("the cell has not returned a result and a model")
     _check_depth(action)
-    if model is None:
-        return {"action": action}, None
-    return {"action": action}, _checked_model(model, former)
+    changed = None if model is None else _checked_model(model, former)
+    _check_length([action, changed])
+    return {"action": action}, changed
 
 
 def _checked_model(model: Any, former: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,6 +208,18 @@ def _checked_model(model: Any, former: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: model[key] for key in _OBJECTS if key in model}
     _check_depth(found)
     return found
+
+
+def _check_length(content: Any) -> None:
+    """Check that content is as short for RabbitMQ as it came from the cell.
+
+    Other characters than ASCII take more bytes in a message. RabbitMQ refuses a message that is too
+    long, and the result would be sent again and again.
+
+    :raises CellError: if it is too long.
+    """
+    if len(json.dumps(content)) > MAX_ANSWER:
+        raise CellError(f"the result and the model have more than {MAX_ANSWER} bytes in JSON")
 
 
 def _check_depth(content: Any) -> None:

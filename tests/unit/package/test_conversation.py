@@ -82,6 +82,31 @@ def test_a_child_that_asks_wrongly_is_ended(monkeypatch, does, reason):
     assert time.monotonic() - start < 30
 
 
+@pytest.fixture
+def pauses(monkeypatch):
+    """The seconds of each pause while queries are read."""
+    found = []
+
+    def sleep(seconds):
+        found.append(seconds)
+        time.sleep(seconds)
+
+    clock = types.SimpleNamespace(sleep=sleep, thread_time=time.thread_time)
+    monkeypatch.setattr(conversation, "time", clock)
+    return found
+
+
+def test_queries_that_take_long_to_parse_leave_time_to_others(pauses):
+    # Each query has 64,000 lists.
+    does = f"{SENDS}for _ in range(3): send([[]] * 64_000)\nsend(1)"
+    before = time.thread_time()
+    converse(does, lambda _: None)
+    took = time.thread_time() - before
+    # Most of the time is that of parsing.
+    assert sum(pauses) > 4 * took
+    assert pauses[-1] == 0
+
+
 def test_a_child_that_ends_while_it_asks_has_failed():
     with pytest.raises(ChildFailed, match="exit status was 5"):
         converse(RAW + "os.write(0, b'[1, 2]\\n'); os._exit(5)", lambda _: "x" * 1_000_000)
@@ -222,14 +247,7 @@ def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
         converse(f"{SENDS}{does}", answer, seconds=1)
 
 
-def test_a_query_that_comes_in_pieces_is_read_with_pauses(monkeypatch):
-    pauses = []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        time.sleep(seconds)
-
-    monkeypatch.setattr(conversation, "time", types.SimpleNamespace(sleep=sleep))
+def test_a_query_that_comes_in_pieces_is_read_with_pauses(pauses):
     does = "os.write(0, b'[1, '); time.sleep(0.5); os.write(0, b'2]\\n'); result = 3"
     assert converse(RAW + does) == 3
     assert pauses.count(conversation._PAUSE) == 1
