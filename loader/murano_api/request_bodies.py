@@ -17,6 +17,7 @@ from webob import exc
 
 from glare_murano.fields import MAX_ELEMENTS
 from glare_murano.package.errors import quoted
+from loader.murano_api import multipart
 
 CONF = cfg.CONF
 
@@ -43,8 +44,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
             if request.content_type.endswith(_CHANGES):
                 _check_changes(json.loads(request.body or b"null"))
             if request.content_type == _UPLOAD:
-                # Each part of a form is read into a file, and not the whole body into memory.
-                return self.get_body_deserializer(_UPLOAD).deserialize(request, action)
+                return {"body": multipart.read_form(request)}
             body = super().deserialize_body(request, action)
             # Half of a surrogate pair cannot be encoded: Glance would answer it with 500.
             json.dumps(body, ensure_ascii=False, default=str).encode()
@@ -71,9 +71,9 @@ def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     :raises HTTPBadRequest: if there is not exactly one file, if the file is too large, if the rest
         is more than one JSON object, or if a list in this object is not valid.
     """
-    parts = list(body.values()) if body else []
-    files = [part.file for part in parts if hasattr(part, "file")]
-    others = [part for part in parts if not hasattr(part, "file")]
+    parts = body or []
+    files = [part.file for part in parts if isinstance(part, multipart.File)]
+    others = [part for part in parts if not isinstance(part, multipart.File)]
     if len(files) != 1:
         raise exc.HTTPBadRequest(
             explanation=f"An upload needs one file, the archive of a package; it has {len(files)}"

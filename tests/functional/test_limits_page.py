@@ -21,6 +21,7 @@ from glare_murano.package import (
 from glare_murano.package.sandbox import turns
 from glare_murano.service import batches, request_reading
 from loader import config
+from loader.murano_api import multipart
 from loader.transport import retries
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -60,6 +61,8 @@ FIXED = {
         "loader/engine/cells/waiting_tasks.py", "MAX_WAITING"
     ),
     "Uploads of a project that wait for their turn": turns.MAX_WAITING,
+    "Parts of the form of an upload, in murano-api": multipart.MAX_PARTS,
+    "Headers of a part of this form": multipart.MAX_HEADERS,
     "Packages of a publication": wire.MAX_PUBLICATIONS,
     "Size of a request without an archive": request_reading.MAX_BODY,
     "Characters of a query in a URL": request_reading.MAX_QUERY,

@@ -574,7 +574,8 @@ _END = b"--XX--\r\n"
             "one part beside",
         ),
         ([_part("a", b"PK", "a.zip"), _part("m", b'{"tags": 1}'), _END], "not of type"),
-        ([_part("a", b"PK", "a.zip")[:-10]], "not a ZIP file"),
+        ([_part("a", b"PK", "a.zip")[:-10]], "do not end"),
+        ([_part("a", b"PK", "a.zip")], "not a ZIP file"),
         ([_part("a", b"PK", "a.zip"), _part("m", b"\xff"), _END], "a JSON object"),
         ([_part("a", b"PK", "a.zip"), _part("m", 10_000 * b"["), _END], "Malformed"),
     ],
@@ -583,6 +584,34 @@ def test_a_malformed_upload_is_refused(send: Send, parts: list[bytes], reason: s
     answer = send("POST", "packages", b"".join(parts), _FORM_TYPE)
     assert answer.status_code == 400, answer.text
     assert reason in answer.text
+
+
+_LONG_HEADERS = b"--XX\r\nContent-Disposition: form-data" + 500_000 * b";a" + b"\r\n\r\n\r\n"
+_NESTED = b"--XX\r\nContent-Type: multipart/mixed; boundary=YY\r\n\r\n--YY\r\n\r\n{}\r\n--YY--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        # Murano would look for each name in all the others, which takes six seconds.
+        (b"".join(_part(str(n), b"") for n in range(10_000)), "more than 10 parts"),
+        # webob would copy the rest of a header for each parameter: a MB of them for 17 seconds.
+        (_LONG_HEADERS + _END, "do not end within 4096 bytes"),
+        (_part("a", b"PK", "a.zip") + _NESTED + _END, "a JSON object"),
+    ],
+    ids=["parts", "headers", "nested"],
+)
+def test_a_form_that_takes_long_to_parse_is_refused(send: Send, body: bytes, reason: str) -> None:
+    answer = send("POST", "packages", body, _FORM_TYPE)
+    assert answer.status_code == 400
+    assert reason in answer.text
+
+
+@pytest.mark.parametrize("content_type", ["multipart/form-data", "multipart/form-data; boundary= "])
+def test_a_form_without_a_boundary_is_refused(send: Send, content_type: str) -> None:
+    answer = send("POST", "packages", _part("a", b"PK", "a.zip") + _END, content_type)
+    assert answer.status_code == 400
+    assert "Malformed request body" in answer.text
 
 
 def test_an_upload_beyond_the_limit_is_refused(send: Send) -> None:
