@@ -49,10 +49,16 @@ class _Filter(NamedTuple):
 
     @property
     def terms(self) -> int:
-        """The number of values that the filter compares."""
+        """The number of values or keys that the filter compares."""
         if self.is_tags:
             return int(self.value.count(",")) + 1
-        return len(self.value) if isinstance(self.value, list) else 1
+        values = self.key if self.is_by_key else self.value
+        return len(values) if isinstance(values, list) else 1
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether the filter finds a dict by its keys. Then Glare's parser returns no value."""
+        return self.key is not None and self.value is None
 
     @property
     def is_alternative(self) -> bool:
@@ -70,7 +76,8 @@ class _Filter(NamedTuple):
 
         It is 1 if ``is_alternative`` is true: ``_check`` counts the table of all such filters once.
         """
-        if self.is_alternative or self.key is not None or self.name in _STRINGS:
+        has_key = self.key is not None and not self.is_by_key
+        if self.is_alternative or has_key or self.name in _STRINGS:
             return 1
         if self.name == "tags":
             return 1 if self.combiner == "and" else int(fields.MAX_TAGS**self.terms)

@@ -328,6 +328,9 @@ def test_pages_are_not_sorted_by_what_drafts_lack(reader: Client) -> None:
         ("keywords=or:a&categories=neq:b", "too many combinations"),
         ("tags=or:a,b", "too many combinations"),
         ("&".join([f"keywords=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
+        ("&".join([f"metadata=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
+        ("&".join([f"inherits=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
+        (f"supplier=in:{','.join(['a'] * 301)}", "more than 300 values"),
     ],
 )
 def test_filters_that_are_too_much_for_a_database_are_refused(
@@ -344,6 +347,8 @@ def test_filters_that_are_too_much_for_a_database_are_refused(
         "&".join(["keywords=a"] * 20),
         "&".join(["keywords=a", "class_definitions=a", "requirements=a", "tags=a,b"] * 4),
         "keywords=neq:a&type=neq:a&author=neq:a&supplier.Name=neq:a",
+        "&".join([f"metadata=in:{','.join('abcdefghij')}"] * 3),
+        "&".join(["supplier.Name=in:a,b,c,d,e", "inherits=a"] * 7),
         "&".join(["keywords=or:a", "categories=or:a", "type=or:a"] * 5),
         f"tags-any={','.join('abcdefghij' * 20)}&version=latest",
         f"name=like:{'%25a' * 70}",
