@@ -137,21 +137,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         When a request creates an artifact, Glare calls this method without a limit, and needs only
         the number of artifacts. Then only this number is returned, and no artifacts.
 
-        :raises glare.common.exception.BadRequest: if a field is named twice for sorting, or if a
-            page after the first is sorted by ``activated_at``, which drafts do not have.
+        :raises glare.common.exception.BadRequest: if the filters or the sorting are not valid.
         """
         request_state.check_filtered(context)
-        keys = [key for key, _ in sort or ()]
-        # For a page after the first, Glare makes a condition for each pair of keys.
-        if len(set(keys)) < len(keys):
-            raise exception.BadRequest("sort names a field twice; name each field once")
+        list_filters.check_sorting(sort, marker)
         if limit is None:
             return {"artifacts": [], "total_count": cls._count(context, filters)}
-        if marker is not None and "activated_at" in keys:
-            raise exception.BadRequest(
-                "pages cannot be sorted by activated_at, which drafts lack; sort by "
-                "created_at or updated_at"
-            )
         return super().list(context, filters, marker, limit, sort, *rest)
 
     @classmethod

@@ -10,6 +10,8 @@
 
 For every filter by tags, lists or dicts, Glare joins a table. Databases can join only some dozens
 of tables, and each join multiplies the rows. A few filters could keep a database busy for days.
+
+The same checks apply to lists of Glare's type ``all``, which contain packages as well.
 """
 
 import math
@@ -102,6 +104,25 @@ def parse(
     if len(of_glare) < len(filters):
         replaced.append(_by_id(artifact_queries.stable(), "and"))
     return replaced
+
+
+def check_sorting(sort: Sequence[tuple[str, str]] | None, marker: str | None) -> None:
+    """Check the sorting of a list request.
+
+    :param sort: the fields and directions; None if the request does not choose them.
+    :param marker: the id of the artifact before the page; None for the first page.
+    :raises glare.common.exception.BadRequest: if a field is named twice, or if a page after the
+        first is sorted by ``activated_at``, which drafts do not have.
+    """
+    keys = [key for key, _ in sort or ()]
+    # For a page after the first, Glare makes a condition for each pair of keys.
+    if len(set(keys)) < len(keys):
+        raise exception.BadRequest("sort names a field twice; name each field once")
+    if marker is not None and "activated_at" in keys:
+        raise exception.BadRequest(
+            "pages cannot be sorted by activated_at, which drafts lack; sort by "
+            "created_at or updated_at"
+        )
 
 
 def _replace(each: _Filter) -> _Filter:

@@ -340,6 +340,41 @@ def test_filters_that_are_too_much_for_a_database_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("&".join(["name=a"] * 301), "more than 300 values"),
+        ("&".join([f"metadata.k{number}=a" for number in range(21)]), "more than 20 filters"),
+        ("&".join([f"metadata=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
+        # For a package with 60 tags, the database would join a row for each pair of them.
+        ("name=or:a&tags=or:a,b", "too many combinations"),
+        ("sort=name,created_at,name:asc", "sort names a field twice"),
+        ("sort=activated_at&marker=x", "activated_at, which drafts lack"),
+    ],
+)
+def test_lists_of_all_types_have_the_same_limits(wire: Wire, query: str, words: str) -> None:
+    assert words in refusal(wire.send("GET", f"/artifacts/all?{query}"), 400)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("name=like:org.found.%25&type_name=murano&metadata=stage", [(DRAFT, "1.0.0")]),
+        ("name=like:org.found.%25&metadata.stage=idea", [(DRAFT, "1.0.0")]),
+        ("name=like:org.found.%25&metadata.stage=lost", []),
+        ("name=org.found.db&tags=store,sql&version=latest", [(DB, "2.0.0-rc.1")]),
+        ("version=or:in:", []),
+        ("type_name=images", []),
+    ],
+)
+def test_a_filter_of_all_types_finds_what_it_says(
+    reader: Client, query: str, found: list[tuple[str, str]]
+) -> None:
+    answer = Client(reader.url, reader.token, "all").request("GET", f"?{query}")
+    assert answer.status_code == 200, answer.text
+    assert [(one["name"], one["version"]) for one in answer.json()["artifacts"]] == found
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "&".join(["name=a"] * 299),

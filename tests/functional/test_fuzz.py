@@ -278,13 +278,15 @@ RAW = st.text("%0123456789abcdefABCDEF&=;+:,.-_nametgsor", max_size=20)
 @given(
     query=st.lists(st.one_of(FILTERS, FILTERS, SORTS, PAGES, RAW), max_size=6).map("&".join),
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "DELETE", "PUT"]),
+    path=st.sampled_from([ARTIFACTS, ARTIFACTS, "/artifacts/all"]),
 )
-@example(query="&".join(["keywords=neq:a"] * 30), method="GET")
-@example(query="sort=activated_at&marker=ID", method="GET")
-@example(query="version=gte:abc", method="GET")
-@example(query="version=or:in:", method="GET")
-def test_filters(wire: Wire, marker: str, query: str, method: str) -> None:
-    answer = wire.send(method, f"{ARTIFACTS}?{query.replace('marker=ID', f'marker={marker}')}")
+@example(query="&".join(["keywords=neq:a"] * 30), method="GET", path=ARTIFACTS)
+@example(query="sort=activated_at&marker=ID", method="GET", path=ARTIFACTS)
+@example(query="version=gte:abc", method="GET", path=ARTIFACTS)
+@example(query="version=or:in:", method="GET", path=ARTIFACTS)
+@example(query="metadata.a=b", method="GET", path="/artifacts/all")
+def test_filters(wire: Wire, marker: str, query: str, method: str, path: str) -> None:
+    answer = wire.send(method, f"{path}?{query.replace('marker=ID', f'marker={marker}')}")
 
     if method == "HEAD":
         assert answer.status_code < 500

@@ -105,6 +105,12 @@ def test_a_body_that_is_too_large_is_refused(wire: Wire, refused: Refused) -> No
         refused(answer, 413, "larger than 1048576 bytes")
 
 
+@pytest.mark.parametrize("body", [b'{"name": "a"}', DEEP])
+def test_artifacts_of_all_types_are_only_read(wire: Wire, refused: Refused, body: bytes) -> None:
+    answer = wire.send("POST", "/artifacts/all", body, {"Content-Type": JSON})
+    refused(answer, 403, "send the request to the path of their type")
+
+
 @pytest.mark.parametrize("body", [[], 1, None, "text"])
 def test_a_package_is_created_from_an_object(wire: Wire, refused: Refused, body: object) -> None:
     answer = wire.send("POST", ARTIFACTS, json.dumps(body).encode(), {"Content-Type": JSON})
@@ -184,6 +190,8 @@ def test_a_place_elsewhere_is_refused_whatever_it_is(
         (f"{ARTIFACTS}?a%0aINFO%20forged=1", "cannot store: '\\n'"),
         (f"{ARTIFACTS}?tags=%f0%9f%98%80", "cannot store: '\\U0001f600'"),
         (f"{ARTIFACTS}?name={'a' * 8192}", "longer than 8192 characters"),
+        ("/artifacts/all?name=%ff", "the URL is not in UTF-8"),
+        (f"/artifacts/all?name={'a' * 8192}", "longer than 8192 characters"),
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused(

@@ -8,6 +8,8 @@ from glare_murano import fields
 from glare_murano.service import request_reading
 
 PATH = f"/artifacts/{fields.TYPE_NAME}"
+# The path of lists of all types, which contain packages as well.
+PATH_OF_ALL = "/artifacts/all"
 
 
 def repair_links(req: webob.Request, response: webob.Response) -> None:

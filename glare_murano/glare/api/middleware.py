@@ -16,7 +16,14 @@ from sqlalchemy import orm
 from webob import dec
 
 from glare_murano import preconditions, wire
-from glare_murano.glare import metrics, policies, request_state, start_checks, upload_locks
+from glare_murano.glare import (
+    all_artifacts,
+    metrics,
+    policies,
+    request_state,
+    start_checks,
+    upload_locks,
+)
 from glare_murano.glare.api import (
     archives,
     events,
@@ -57,6 +64,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         super().__init__(application, conf)
         start_checks.check()
         upload_locks.install()
+        all_artifacts.install()
         # Without this call, SQLAlchemy's models have no attributes before Glare's own first query.
         orm.configure_mappers()
 

@@ -3,11 +3,12 @@
 """Refuse malformed requests in a WSGI filter.
 
 The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of this
-project, it refuses malformed URLs and JSON bodies, and characters that Glare's database cannot
-store. On all paths, it refuses the character NUL in a URL. It does not read uploaded archives.
+project and of Glare's type ``all``, it refuses malformed URLs and JSON bodies, and characters that
+Glare's database cannot store. On all paths, it refuses the character NUL in a URL. It does not read
+uploaded archives.
 
 The filter answers every refusal of its own in the form of Glare's errors, and logs it in one line.
-On paths of this project, it does so for other refusals too. The filter also serves the discovery
+On these paths, it does so for other refusals too. The filter also serves the discovery
 document, which needs no token.
 """
 
@@ -30,7 +31,7 @@ from glare_murano.service import discovery, request_reading
 from glare_murano.service.request_reading import JSON
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
-_PATHS = (lists.PATH, discovery.ROOT)
+_PATHS = (lists.PATH, lists.PATH_OF_ALL, discovery.ROOT)
 
 # The largest number of operations in a patch. Glare checks the whole field after each operation,
 # and its lock expires after five seconds.
@@ -54,7 +55,7 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on to Glare.
 
-        If the path does not belong to this project, the URL is checked only for the character NUL.
+        If the path is not one of ``_PATHS``, the URL is checked only for the character NUL.
         """
         # A line break at the end is ignored, as in Glare's router.
         path = req.environ["PATH_INFO"].removesuffix("\n")
@@ -73,7 +74,7 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 def has_checked(req: webob.Request) -> bool:
     """Return whether this filter has checked a request completely.
 
-    The filter does so for all requests to paths of this project.
+    The filter does so for all requests to ``_PATHS``.
     """
     return _CHECKED in req.environ
 
@@ -96,6 +97,10 @@ def check(req: webob.Request) -> None:
         _check_patch(request_reading.parse_json(req.body))
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
         _check_fields(request_reading.parse_json(req.body))
+    elif req.method == "POST" and req.path_info == lists.PATH_OF_ALL:
+        raise exception.Forbidden(
+            "artifacts of the type all are read only; send the request to the path of their type"
+        )
     elif req.is_body_readable and not req.path_info.startswith(f"{discovery.ROOT}/"):
         # Glare refuses the request, but parses the body first, and fails on deeply nested JSON. So
         # the body is replaced.
