@@ -6,7 +6,7 @@ import json
 import math
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -161,11 +161,32 @@ def link(path: str, query: list[tuple[str, str]]) -> str:
 
 def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
     # Only the first error is reported, since the search for the most relevant error takes long.
-    error = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
+    error = next(_Validator(schema).iter_errors(value), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"
         raise bad_request(f"{place[:200]}: {error.message[:200]}")
     return value
+
+
+def _find_errors_in_items(
+    validator: Any, items: Any, instance: Any, schema: Mapping[str, Any]
+) -> Iterator[Any]:
+    """Find the errors in the elements of a list, as jsonschema does, but faster if there are none.
+
+    jsonschema needs some microseconds for each string, and lets no other green thread run. A query
+    may have 200,000 pinned versions.
+    """
+    is_list = isinstance(instance, list)
+    if is_list and items == _STRING and all(isinstance(item, str) for item in instance):
+        return
+    yield from _ITEMS(validator, items, instance, schema)
+
+
+_STRING = {"type": "string"}
+_ITEMS = jsonschema.Draft202012Validator.VALIDATORS["items"]
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator, {"items": _find_errors_in_items}
+)
 
 
 def _finite(text: str) -> float:

@@ -2,12 +2,16 @@
 
 """What services read of a request, beyond what the servers of the tests can be made to send."""
 
+import cProfile
 import io
+import pstats
+from typing import Any
 
 import pytest
 import webob
 
-from glare_murano.service import request_reading
+from glare_murano import wire
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest
 
 
@@ -59,3 +63,34 @@ def test_an_error_shows_the_beginning_of_its_place() -> None:
     with pytest.raises(RefusedRequest) as refused:
         request_reading.read_body(request, schema)
     assert str(refused.value) == f"{name[:200]}: 'text' is not of type 'integer'"
+
+
+def _read_query(**values: Any) -> Any:
+    request = webob.Request.blank("/", method="POST", json=values)
+    return request_reading.read_body(request, schemas.QUERY)
+
+
+def test_the_schema_takes_no_time_for_each_pinned_version() -> None:
+    pins = {f"org.p{n}": ["1.0.0"] * wire.MAX_PINS for n in range(wire.MAX_REQUIREMENTS)}
+    profile = cProfile.Profile()
+
+    assert profile.runcall(_read_query, pins=pins) == {"pins": pins}
+
+    stats: Any = pstats.Stats(profile)
+    calls = sum(row[0] for (file, *_), row in stats.stats.items() if "jsonschema" in file)
+    assert 0 < calls < 100 * len(pins)
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        (["1", 2], "pins/org.p/1: 2 is not of type 'string'"),
+        ([None], "pins/org.p/0: None is not of type 'string'"),
+        ("1", "pins/org.p: '1' is not of type 'array'"),
+        ({"1": 1}, "pins/org.p: {'1': 1} is not of type 'array'"),
+    ],
+)
+def test_an_error_in_pinned_versions_names_its_place(versions: Any, message: str) -> None:
+    with pytest.raises(RefusedRequest) as refused:
+        _read_query(pins={"org.p": versions})
+    assert str(refused.value) == message
