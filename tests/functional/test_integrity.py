@@ -361,6 +361,19 @@ def test_only_what_is_required_is_looked_up(glare: Client) -> None:
         assert "_artifact_id " in uploaded
 
 
+def test_ten_dependents_are_named(glare: Client) -> None:
+    db = _active(glare, "org.db")
+    for number in range(10):
+        _active(glare, f"org.wiki{number}", org__db="1")
+    assert refusal(glare.delete(db), 409).count("org.wiki") == 10
+    assert "and more" not in refusal(glare.delete(db), 409)
+
+    _active(glare, "org.wiki10", org__db="1")
+    refused = refusal(glare.delete(db), 409)
+    assert refused.count("org.wiki") == 10
+    assert " and more" in refused
+
+
 def test_of_many_dependents_no_more_are_looked_up_than_are_named(glare: Client) -> None:
     db = _active(glare, "org.db")
     for number in range(11):
