@@ -52,6 +52,8 @@ Pins = Mapping[str, Collection[Version]]
 _MAX_LISTED = 5
 # The largest number of newer versions in an explanation.
 _MAX_NEWER = 20
+# The largest number of releases that are listed for a class without a release in the range.
+_MAX_DEFINING = 20
 # The largest number of packages in a plan. The largest deployed closures have a hundred.
 MAX_PACKAGES = 5000
 # The longest time for a plan, in seconds. With some catalogues, each level of requirements takes
@@ -180,8 +182,8 @@ class Undefined:
     """A class in the header of an object, for which no release in the required range can be chosen.
 
     :param spec: the required range.
-    :param available: the releases that define the class, one for each version, as ``FQN version``.
-        None of them can be chosen for the range.
+    :param available: the releases that define the class, one for each version, as ``FQN version``;
+        only the newest twenty. None of them can be chosen for the range.
     """
 
     class_name: str
@@ -390,7 +392,8 @@ _Watch = Callable[[Iterable[PackageVersion]], Iterable[PackageVersion]]
 class _Definition:
     """The releases that define a class, from all catalogues.
 
-    :ivar available: one release for each available version, as ``FQN version``.
+    :ivar available: one release for each available version, as ``FQN version``; only the newest
+        ``_MAX_DEFINING``.
     """
 
     def __init__(
@@ -418,7 +421,8 @@ class _Definition:
                 for releases in by_catalog
             ),
         ]
-        self.available = tuple(map(str, watch(one_of_each(itertools.chain(*by_catalog)))))
+        newest = one_of_each(itertools.chain(*by_catalog))[:_MAX_DEFINING]
+        self.available = tuple(map(str, newest))
 
     def find_header(self, spec: VersionSpec) -> Header | None:
         for wanted in spec.with_fallbacks():

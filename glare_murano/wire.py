@@ -13,7 +13,7 @@ Functions that read JSON raise ``Malformed`` for an unexpected form.
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from glare_murano.budget import Budget
 from glare_murano.eligibility import Excluded
@@ -192,6 +192,36 @@ class Answer:
     excluded: tuple[Excluded, ...] = ()
 
 
+class _Versions(NamedTuple):
+    """The versions of a package in an unsatisfied demand; see ``Unsatisfied``."""
+
+    available: tuple[Version, ...]
+    exact_only: tuple[Version, ...]
+    provided: tuple[Version, ...]
+
+    @classmethod
+    def of(cls, missing: Unsatisfied) -> Self:
+        """Return the versions in an unsatisfied demand."""
+        return cls(missing.available, missing.exact_only, missing.provided)
+
+    @classmethod
+    def from_json(cls, content: object) -> Self:
+        """Read the versions from the JSON of an unsatisfied demand."""
+        return cls(
+            get(content, "available", _each(_version)),
+            _get_optional(content, "exact_only", _each(_version)) or (),
+            _get_optional(content, "provided", _each(_version)) or (),
+        )
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Return the versions as properties for the JSON of an unsatisfied demand."""
+        return {
+            key: list(map(str, versions))
+            for key, versions in self._asdict().items()
+            if versions or key == "available"
+        }
+
+
 def release_to_json(release: Release) -> dict[str, Any]:
     """Return a release as JSON. Properties without a value are left out, and so is ``inherits``."""
     content = {
@@ -309,23 +339,7 @@ def answer_to_json(answer: Answer, budget: Budget) -> dict[str, Any]:
             }
             for release, demands in budget.watch(answer.releases, step)
         ],
-        "unsatisfied": [
-            {
-                "name": missing.demand.fqn,
-                "range": missing.demand.spec.text,
-                "chain": list(map(_demand_to_json, missing.chain)),
-                "available": list(map(str, missing.available)),
-                **{
-                    key: list(map(str, versions))
-                    for key, versions in (
-                        ("exact_only", missing.exact_only),
-                        ("provided", missing.provided),
-                    )
-                    if versions
-                },
-            }
-            for missing in budget.watch(answer.unsatisfied, step)
-        ],
+        "unsatisfied": _unsatisfied_to_json(budget.watch(answer.unsatisfied, step)),
         "undefined": [
             {
                 "class": missing.class_name,
@@ -345,7 +359,7 @@ def answer_from_json(content: object) -> Answer:
     return Answer(
         releases=get(content, "releases", _each(_chosen)),
         why={_package_version(item): get(item, "why", _why) for item in items},
-        unsatisfied=get(content, "unsatisfied", _each(_unsatisfied)),
+        unsatisfied=get(content, "unsatisfied", _unsatisfied_from_json),
         undefined=get(content, "undefined", _each(_undefined)),
         external=_get_optional(content, "external", _each(_external)) or (),
         excluded=_get_optional(content, "excluded", _each(_excluded)) or (),
@@ -529,14 +543,46 @@ def _package_version(content: object) -> PackageVersion:
     return PackageVersion(get(content, "name", string), get(content, "version", _version))
 
 
-def _unsatisfied(content: object) -> Unsatisfied:
+def _unsatisfied_to_json(unsatisfied: Iterable[Unsatisfied]) -> list[dict[str, Any]]:
+    """Return unsatisfied demands as JSON.
+
+    Many demands may be for one package with many versions. So an entry has no versions if they are
+    those of the previous entry for the same package.
+    """
+    known: dict[str, _Versions] = {}
+    listed = []
+    for missing in unsatisfied:
+        fqn, versions = missing.demand.fqn, _Versions.of(missing)
+        content = {
+            "name": fqn,
+            "range": missing.demand.spec.text,
+            "chain": list(map(_demand_to_json, missing.chain)),
+        }
+        if known.get(fqn) != versions:
+            known[fqn] = versions
+            content |= versions.to_json()
+        listed.append(content)
+    return listed
+
+
+def _unsatisfied_from_json(content: object) -> tuple[Unsatisfied, ...]:
+    known: dict[str, _Versions] = {}
+    return tuple(_unsatisfied(item, known) for item in sequence(content))
+
+
+def _unsatisfied(content: object, known: dict[str, _Versions]) -> Unsatisfied:
+    """Read an unsatisfied demand from JSON.
+
+    :param known: FQN -> the versions in the last entry for the package. The versions in this entry
+        are added.
+    """
     chain = get(content, "chain", _each(_demand))
     if not chain:
         raise Malformed("chain: expected at least one requirement, found none")
-    available = get(content, "available", _each(_version))
-    exact_only = _get_optional(content, "exact_only", _each(_version)) or ()
-    provided = _get_optional(content, "provided", _each(_version)) or ()
-    return Unsatisfied(chain[-1], chain, available, exact_only, provided)
+    fqn = chain[-1].fqn
+    if "available" in mapping(content) or fqn not in known:
+        known[fqn] = _Versions.from_json(content)
+    return Unsatisfied(chain[-1], chain, *known[fqn])
 
 
 def _external(content: object) -> External:

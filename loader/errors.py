@@ -134,7 +134,7 @@ class NoSuchClass(NotFound):
 
     :ivar class_name: the name of the class.
     :ivar spec: the range.
-    :ivar available: the packages that define the class, as ``FQN version``.
+    :ivar available: the packages that define the class, as ``FQN version``; only the newest twenty.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ import pytest
 import requests
 from glare.db.sqlalchemy import api as database
 
+from glare_murano import wire
 from glare_murano.budget import Budget
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.service.database import Viewer
@@ -270,6 +271,45 @@ def test_an_unsatisfied_range_has_its_chain(
         ("org.wiki", "*"),
         ("org.db", ">=3"),
     ]
+
+
+def test_the_versions_of_a_missing_package_are_listed_once(
+    glare: Client, publish: Callable[..., Any], set_option: Callable[[str, str], None]
+) -> None:
+    """Many packages may require a package with many versions."""
+    set_option("check_requirements", "off")
+    publish("org.db", "1.0.0")
+    publish("org.db", "1.1.0")
+    publish("org.log", "1.0.0")
+    for letter in "abc":
+        publish(f"org.{letter}", org__db=">=3", org__log="2")
+
+    wanted = {f"org.{letter}": "*" for letter in "abc"}
+    answer = glare.resolve(requirements=wanted).json()
+
+    available = [(each["name"], each.get("available")) for each in answer["unsatisfied"]]
+    assert available == [
+        ("org.db", ["1.1.0", "1.0.0"]),
+        ("org.log", ["1.0.0"]),
+        *[("org.db", None), ("org.log", None)] * 2,
+    ]
+    missing = wire.answer_from_json(answer).unsatisfied
+    read = [list(map(str, each.available)) for each in missing]
+    assert read == [["1.1.0", "1.0.0"], ["1.0.0"]] * 3
+
+
+def test_the_newest_releases_that_define_a_class_are_listed_for_each_object(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    """Many objects may have a class that many releases define."""
+    for minor in range(22):
+        publish("org.db", f"1.{minor}.0")
+
+    objects = [{"class": "org.db.Thing", "version": f">={major}"} for major in range(2, 5)]
+    answer = glare.resolve(objects=objects).json()
+
+    newest = [f"org.db 1.{minor}.0" for minor in range(21, 1, -1)]
+    assert [each["available"] for each in answer["undefined"]] == [newest] * 3
 
 
 def test_a_caller_sees_what_a_list_call_would_show(

@@ -168,6 +168,32 @@ def test_an_answer_is_read_back_as_it_was_written(answer: Answer, whys: list[Why
     assert wire.answer_from_json(_sent(wire.answer_to_json(answer, BUDGET))) == answer
 
 
+def test_the_answer_grows_only_a_little_with_each_demand_on_a_missing_package() -> None:
+    versions = [Version(f"1.{minor}.0") for minor in range(200)]
+    of_one, of_many = (
+        Answer((), tuple(_missing(number, *map(tuple, [versions] * 3)) for number in range(count)))
+        for count in (1, 100)
+    )
+    smaller, larger = (wire.answer_to_json(answer, BUDGET) for answer in (of_one, of_many))
+
+    assert wire.answer_from_json(_sent(larger)) == of_many
+    assert len(json.dumps(larger)) < 5 * len(json.dumps(smaller))
+
+
+def test_the_first_demand_on_a_missing_package_needs_the_versions() -> None:
+    content = wire.answer_to_json(Answer((), (_missing(0), _missing(1))), BUDGET)
+    del content["unsatisfied"][0]["available"]
+
+    with pytest.raises(wire.Malformed, match=r"^unsatisfied: available is missing$"):
+        wire.answer_from_json(content)
+
+
+def _missing(number: int, *versions: tuple[Version, ...]) -> Unsatisfied:
+    requirer = PackageVersion(f"org.p{number}", Version("1.0.0"))
+    demand = Demand("org.db", VersionSpec.of(">=3"), requirer)
+    return Unsatisfied(demand, (demand,), *(versions or ((),)))
+
+
 @pytest.mark.parametrize(
     "query",
     [
