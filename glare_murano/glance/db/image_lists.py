@@ -20,6 +20,10 @@ from glare_murano.selection import ACTIVE, ANY, DEACTIVATED, DRAFTED, Selection
 from glare_murano.service.database import Viewer
 from glare_murano.service.list_statements import NameRange, forms_of, like, literals_of, sort_names
 
+# The largest number of characters of a text that the database searches. The owner of an image may
+# write longer texts, and the time of a request is checked only between statements.
+_MAX_SEARCHED = 2048
+
 # Field -> its column.
 COLUMNS = {name: IMAGES.c[name] for name in ("created_at", "updated_at")}
 # Condition -> the column with its value.
@@ -89,11 +93,20 @@ def _has(names: Collection[str], literals: Collection[str] = ()) -> Any:
         properties.name.in_(list(names)),
         properties.deleted == sa.false(),
     )
-    if not 0 < len(literals) <= image_queries.MAX_NAMES:
+    if not 0 < len(literals) <= image_queries.MAX_NAMES_AT_ONCE:
         return found
-    return found.where(
-        sa.or_(*(properties.value.contains(each, autoescape=True) for each in literals))
-    )
+    return found.where(_may_contain(properties.value, properties.value, literals))
+
+
+def _may_contain(column: Any, text: Any, literals: Collection[str]) -> Any:
+    """Return the condition that a text contains one of several strings, or is too long to search.
+
+    :param column: the column with the text.
+    :param text: the column, or an expression that changes its case.
+    :param literals: the strings.
+    """
+    contains = sa.or_(*(text.contains(each, autoescape=True) for each in literals))
+    return sa.case((sa.func.length(column) > _MAX_SEARCHED, sa.true()), else_=contains)
 
 
 def _containing(literals: Collection[str]) -> Any:
@@ -107,8 +120,7 @@ def _containing(literals: Collection[str]) -> Any:
     others = IMAGES.alias()
 
     def contains(column: Any) -> Any:
-        lowered = sa.func.lower(column)
-        return sa.or_(*(lowered.contains(each, autoescape=True) for each in literals))
+        return _may_contain(column, sa.func.lower(column), literals)
 
     return sa.union(
         sa.select(others.c.id).where(image_queries.is_package(others), contains(others.c.name)),

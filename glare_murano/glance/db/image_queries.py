@@ -19,10 +19,10 @@ SHARED = "shared"
 
 # The largest number of names for which the database searches properties with lists and mappings. A
 # search for more names takes longer than reading all these properties.
-MAX_NAMES = 64
+_MAX_NAMES = 64
 # The largest number of names in one statement. The search takes time for each name, and the time of
 # a request is checked only between statements.
-_MAX_NAMES_AT_ONCE = 16
+MAX_NAMES_AT_ONCE = 16
 COMMUNITY = "community"
 
 
@@ -165,17 +165,17 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 def lists(names: Collection[str]) -> Iterator[Any]:
     """Yield statements that find the values of a property in which one of some names may occur.
 
-    The property has lists or mappings as values. If there are more than ``MAX_NAMES`` names, there
+    The property has lists or mappings as values. If there are more than ``_MAX_NAMES`` names, there
     is only one statement. It finds the values of the property for all active packages.
 
     :param names: the names to search for in the values.
     """
-    if len(names) > MAX_NAMES:
+    if len(names) > _MAX_NAMES:
         yield _LISTS
         return
     found = [PROPERTIES.c.value.contains(f'"{name}"', autoescape=True) for name in sorted(names)]
-    for start in range(0, len(found), _MAX_NAMES_AT_ONCE):
-        yield _LISTS.where(sa.or_(*found[start : start + _MAX_NAMES_AT_ONCE]))
+    for start in range(0, len(found), MAX_NAMES_AT_ONCE):
+        yield _LISTS.where(sa.or_(*found[start : start + MAX_NAMES_AT_ONCE]))
 
 
 # Active packages with given names, of any project.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.functional import databases, exact_lists
-from tests.functional.glance import service, stored
+from tests.functional.glance import long_texts, service, stored
 from tests.functional.glance.image_client import ImageClient
 
 pytestmark = pytest.mark.services
@@ -30,3 +30,10 @@ def test_lists_compare_and_sort_exactly(glance: service.Glance) -> None:
     exact_lists.check(ImageClient(glance.url, f"user:{project}:member,reader").read, prefix)
     stranger = ImageClient(glance.url, f"user:{project.upper()}:member,reader")
     exact_lists.check_owner(stranger.read, prefix)
+
+
+def test_packages_with_long_texts_are_found(glance: service.Glance) -> None:
+    prefix, project = "org.long", "long"
+    long_texts.store(glance, prefix, project)
+
+    long_texts.check(ImageClient(glance.url, f"user:{project}:member,reader"), prefix)

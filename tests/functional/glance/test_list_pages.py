@@ -29,7 +29,7 @@ from loader.references import PackageReference
 from tests import packages
 from tests.functional import statements as of_glare
 from tests.functional.client import CATEGORIES, PACKAGES, Client, refusal
-from tests.functional.glance import stored
+from tests.functional.glance import long_texts, stored
 from tests.functional.glance.conftest import Statements
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
@@ -275,6 +275,32 @@ def test_a_page_has_a_limit_of_size(
     monkeypatch.setattr(package_pages, "_MAX_SIZE", 1)
     assert glare.query(PACKAGES, query).json()["packages"] == [first]
     assert others
+
+
+@pytest.mark.parametrize(
+    "selection", [Selection({"tags": ["wanted"]}), Selection(words=["wanted"])], ids=["tag", "word"]
+)
+def test_the_database_searches_no_long_texts(
+    glance: Glance, images: ImageClient, statements: Statements, selection: Selection
+) -> None:
+    """A search for many strings in such texts could not be interrupted."""
+    project = images.project
+    long_texts.store(glance, f"org.{project}", project)
+    searched = []
+
+    def like(pattern: str, text: str, _: str) -> bool:
+        searched.append(len(text))
+        return pattern.strip("%") in text
+
+    connection, _ = statements
+    connection.connection.driver_connection.create_function("like", 3, like)
+    database = GlanceDatabase(connection, Viewer(project, is_admin=False), Budget(60, ""))
+    search = listed_packages.Search(selection, Order.of("name"), 10, None)
+    found = list(listed_packages.find(search, database, SETTINGS))
+
+    assert [each.package.name[-1] for each in found] == ["a", "c", "d"]
+    assert 0 < max(searched) < long_texts.LENGTH
+    long_texts.check(images, f"org.{project}")
 
 
 def test_a_later_page_compares_no_more_packages(glare: Client, name: str) -> None:
