@@ -32,6 +32,14 @@ from glare_murano.service.database import Viewer
 
 LOG = logging.getLogger(__name__)
 
+# The properties that contain the fields of a package.
+_PROPERTIES = frozenset(
+    {
+        images.SHA256,
+        *(name for field in package_pages.FIELDS for name in images.property_names(field)),
+    }
+)
+
 
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with the closure of its requirements."""
@@ -87,9 +95,10 @@ def _read_fields(
 
     Images that Glance would not show, and images with malformed properties, are left out.
     """
+    project = caller.viewer.project_id
     rows = {
         row.id: row
-        for row in image_rows.find(connection, ids, caller.viewer.project_id)
+        for row in image_rows.find_for_list(connection, ids, project, _PROPERTIES)
         if caller.may(row, image_policies.GET_IMAGE)
     }
     properties = {id_: row.properties for id_, row in rows.items()}

@@ -26,6 +26,12 @@ from glare_murano.service.refusals import conflict
 
 _Parsed = TypeVar("_Parsed")
 
+# The length up to which the values of all properties are read. The rules of Glance's policies may
+# compare any property with a name or an id, which has at most 255 characters of up to four bytes.
+_MAX_COMPARED = 1024
+_IS_PACKAGE = IMAGES.c.container_format == images.CONTAINER_FORMAT
+_EVERY = sa.true()
+
 
 class Deletion(NamedTuple):
     """A deletion that has begun. It may still be running, or may have been interrupted.
@@ -225,8 +231,27 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
     :param project_id: the caller's project, for the attribute ``member`` of the packages.
     :returns: the found packages, in the order of the ids.
     """
-    is_package = IMAGES.c.container_format == images.CONTAINER_FORMAT
-    found = {row.id: row for row in _read(connection, ids, project_id, is_package)}
+    return _in_order(ids, _read(connection, ids, project_id, _IS_PACKAGE))
+
+
+def find_for_list(
+    connection: Connection, ids: Collection[str], project_id: str | None, names: Collection[str]
+) -> list[ImageRow]:
+    """Find packages as ``find`` does, without the long values of most properties.
+
+    The owner of an image may write a hundred properties with long values, and a list may have many
+    images.
+
+    :param names: the names of the properties whose long values are read. The short values of all
+        properties are read, since a rule of Glance's policies may compare them.
+    """
+    is_short = sa.func.length(PROPERTIES.c.value) <= _MAX_COMPARED
+    is_read = sa.or_(is_short, PROPERTIES.c.name.in_(sorted(names)))
+    return _in_order(ids, _read(connection, ids, project_id, _IS_PACKAGE, is_read))
+
+
+def _in_order(ids: Iterable[str], rows: Iterable[ImageRow]) -> list[ImageRow]:
+    found = {row.id: row for row in rows}
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
 
@@ -240,12 +265,24 @@ def find_image(image_id: str) -> ImageRow | None:
 
 
 def _read(
-    connection: Connection, ids: Collection[str], project_id: str | None, *conditions: Any
+    connection: Connection,
+    ids: Collection[str],
+    project_id: str | None,
+    is_wanted: Any = _EVERY,
+    is_read: Any = _EVERY,
 ) -> Iterator[ImageRow]:
-    is_found = sa.and_(IMAGES.c.id.in_(list(ids)), IMAGES.c.deleted == sa.false(), *conditions)
+    """Read images by their ids.
+
+    :param project_id: as in ``find``.
+    :param is_wanted: a condition for the images.
+    :param is_read: a condition for the properties to read.
+    """
+    is_found = sa.and_(IMAGES.c.id.in_(list(ids)), IMAGES.c.deleted == sa.false(), is_wanted)
     rows = {row.id: row for row in connection.execute(sa.select(IMAGES).where(is_found))}
     values: dict[str, dict[str, str]] = {id_: {} for id_ in rows}
-    is_property = sa.and_(PROPERTIES.c.image_id.in_(list(rows)), PROPERTIES.c.deleted == sa.false())
+    is_property = sa.and_(
+        PROPERTIES.c.image_id.in_(list(rows)), PROPERTIES.c.deleted == sa.false(), is_read
+    )
     columns = (PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
     for row in connection.execute(sa.select(*columns).where(is_property)):
         values[row.image_id][row.name] = row.value

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -175,6 +176,16 @@ class Process:
         # The fields after the name of the program, which may have blanks; see proc(5).
         stat = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def forget_peak_memory(self) -> None:
+        """Let ``peak_memory`` begin with the memory that it has now; see proc(5)."""
+        pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak_memory(self) -> int:
+        """Return the most memory that it has had at once, in bytes."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        (kib,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(kib) * 1024
 
     def kill(self) -> None:
         """Kill it with all that it has started."""

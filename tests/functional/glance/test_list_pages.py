@@ -5,6 +5,7 @@
 import datetime
 import itertools
 import json
+import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from tests.functional.client import CATEGORIES, PACKAGES, Client, refusal
 from tests.functional.glance import long_texts, stored
 from tests.functional.glance.conftest import Statements
 from tests.functional.glance.image_client import ImageClient
-from tests.functional.glance.service import Glance
+from tests.functional.glance.service import Glance, running
 
 _minutes = itertools.count()
 
@@ -301,6 +302,44 @@ def test_the_database_searches_no_long_texts(
     assert [each.package.name[-1] for each in found] == ["a", "c", "d"]
     assert 0 < max(searched) < long_texts.LENGTH
     long_texts.check(images, f"org.{project}")
+
+
+def test_a_page_reads_no_long_values_of_other_properties(
+    glance: Glance, images: ImageClient
+) -> None:
+    project, count = images.project, 10
+    properties = {f"own{number}": "x" * long_texts.LENGTH for number in range(100)}
+    written = [packages.package(f"org.{project}.{letter}") for letter in "abcdefghij"]
+    stored.store(glance, [stored.package(each, project, properties=properties) for each in written])
+    query = [("name", f"org.{project}.*")]
+    (process,) = glance.processes
+    images.read(PACKAGES, [*query, ("tags", "none")])
+    process.forget_peak_memory()
+    before = process.peak_memory()
+
+    answer = images.read(PACKAGES, query).json()
+
+    assert len(answer["packages"]) == count
+    assert process.peak_memory() - before < count * 100 * long_texts.LENGTH / 2
+
+
+def test_a_list_follows_policies_that_compare_other_properties(
+    tmp_path: pathlib.Path, package_name: str
+) -> None:
+    def restrict(etc: pathlib.Path) -> None:
+        (etc / "policy.d").mkdir()
+        rule = '"get_image": "\'everybody\':%(audience)s"\n'
+        (etc / "policy.d" / "audience.yaml").write_text(rule)
+
+    with running(tmp_path, change=restrict) as glance:
+        for letter, audience in ("a", "everybody"), ("b", "nobody"), ("c", "everybody"):
+            archive = packages.package(f"{package_name}.{letter}")
+            properties = {"audience": audience, "other": "x" * long_texts.LENGTH}
+            stored.store(glance, [stored.package(archive, "owner", properties=properties)])
+        client = ImageClient(glance.url, "user:owner:member,reader")
+        listed = client.read(PACKAGES, []).json()["packages"]
+
+    assert [each["name"][-1] for each in listed] == ["a", "c"]
 
 
 def test_a_later_page_compares_no_more_packages(glare: Client, name: str) -> None:
