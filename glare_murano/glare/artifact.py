@@ -29,7 +29,7 @@ from glare_murano.glare import (
     request_state,
     uploads,
 )
-from glare_murano.glare.db import transactions
+from glare_murano.glare.db import artifact_reads, transactions
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.glare.options import SETTINGS
@@ -77,6 +77,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     }
 
     artifact_type_opts = options.OPTIONS
+    db_api = artifact_reads.ArtifactApi()
     # The artifact as it was before the JSON patch that is being applied.
     _before_patch: Self | None = None
 

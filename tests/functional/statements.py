@@ -32,6 +32,16 @@ def of_artifacts(statements: Iterable[Statement]) -> int:
     return sum("glare_artifact" in text for text, _ in statements)
 
 
+def rows(statements: Iterable[Statement]) -> int:
+    """Return how many rows the statements that read artifacts or their fields return now."""
+    found = 0
+    with database.get_engine().connect() as connection:
+        for statement, parameters in statements:
+            if statement.startswith("SELECT") and "glare_artifact" in statement:
+                found += len(connection.exec_driver_sql(statement, parameters).all())
+    return found
+
+
 def plans(statements: Iterable[Statement]) -> list[str]:
     """Which indexes the statements are answered by, a line for each table."""
     lines: list[str] = []

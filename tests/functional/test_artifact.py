@@ -85,6 +85,20 @@ def test_the_statements_of_an_upload_do_not_grow_with_the_package(glare: Client,
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("path", ["/{id}", "?name={name}"])
+def test_the_rows_of_an_artifact_are_not_multiplied(glare: Client, name: str, path: str) -> None:
+    """Glare itself would join each element with each tag."""
+    elements, tags = {f"key{n}": "value" for n in range(60)}, [f"tag{n}" for n in range(50)]
+    created = glare.create(name, supplier=elements, tags=tags).json()
+
+    with statements.recorded() as found:
+        answer = glare.request("GET", path.format(id=created["id"], name=name)).json()
+
+    (shown,) = answer.get("artifacts", [answer])
+    assert (shown["supplier"], sorted(shown["tags"])) == (elements, sorted(tags))
+    assert statements.rows(found) < 2 * (len(elements) + len(tags))
+
+
 def test_the_archive_comes_back_as_it_was_uploaded(glare: Client, name: str) -> None:
     data = packages.package(name)
     artifact = glare.publish(name, "1.0.0", data)

@@ -13,7 +13,8 @@ from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from glare_murano.budget import Budget
-from glare_murano.glare.db import artifact_queries
+from glare_murano.glare.db import artifact_queries, artifact_reads
+from glare_murano.glare.db.artifact_reads import ArtifactApi
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
@@ -250,6 +251,32 @@ def test_a_query_sees_one_state_of_the_database(
 
         assert "io.murano" in source.requirements([package])[package]
         assert [release.key for release in source.releases([package])] == [package]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("site", ["mariadb", "postgresql"], indirect=True)
+def test_an_artifact_is_read_in_one_state(
+    site: Site, glare: Client, project: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload ends between two statements of the read."""
+    artifact_id = glare.create(name, supplier={"Name": "Example"}).json()["id"]
+    data = packages.package(name, Supplier={"Name": "Example"}, Author="Alice", Tags=["web"])
+    monkeypatch.setattr(database, "get_session", lambda: orm.Session(site.database))
+    monkeypatch.setattr(database, "_do_artifacts_query", database._do_artifacts_query)
+    artifact_reads.install()
+    uploads: list[int] = []
+
+    def upload(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if "FROM glare_artifacts" in statement and not uploads:
+            uploads.append(glare.upload(artifact_id, data).status_code)
+
+    sa.event.listen(site.database, "after_cursor_execute", upload)
+    found = ArtifactApi().get(Viewer(project, is_admin=True), "murano", artifact_id)
+    sa.event.remove(site.database, "after_cursor_execute", upload)
+
+    assert uploads == [200]
+    assert (found["supplier"], found["tags"]) == ({"Name": "Example"}, [])
+    assert not {"archive", "author", "requirements"} & found.keys()
 
 
 def _unstorable_manifest(name: str, text: str) -> bytes:

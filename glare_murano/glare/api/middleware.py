@@ -34,6 +34,7 @@ from glare_murano.glare.api import (
     validation_filter,
     yanks,
 )
+from glare_murano.glare.db import artifact_reads
 from glare_murano.service import request_reading
 from glare_murano.service.refusals import warn
 from glare_murano.service.routing import Routes, find_handler
@@ -65,6 +66,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         start_checks.check()
         upload_locks.install()
         all_artifacts.install()
+        artifact_reads.install()
         # Without this call, SQLAlchemy's models have no attributes before Glare's own first query.
         orm.configure_mappers()
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from glare.db.sqlalchemy import api as database
+from sqlalchemy import orm
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
@@ -41,13 +42,21 @@ _KINDS = {field.name: field.kind for field in fields.FIELDS} | {_TAGS: "list"}
 
 @contextlib.contextmanager
 def snapshot() -> Iterator[Connection]:
-    """Open a transaction on a snapshot of the database."""
+    """Open a transaction on a snapshot of the database, and yield its connection."""
+    with snapshot_session() as session:
+        yield session.connection()
+
+
+@contextlib.contextmanager
+def snapshot_session() -> Iterator[orm.Session]:
+    """Open a transaction on a snapshot of the database, and yield its session."""
     session = database.get_session()
     with session.begin():
         is_postgresql = session.get_bind().dialect.name == "postgresql"
         # Transactions of the other databases use a snapshot by default.
         options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
-        yield session.connection(execution_options=options)
+        session.connection(execution_options=options)
+        yield session
 
 
 class GlareDatabase(NamedTuple):

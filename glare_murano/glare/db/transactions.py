@@ -25,6 +25,7 @@ from sqlalchemy import orm
 from sqlalchemy.engine import Connection, Engine, Row
 
 from glare_murano import fields
+from glare_murano.glare.db import artifact_reads
 from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import RequestContext
 from glare_murano.service import busy_transactions, package_locks
@@ -195,8 +196,7 @@ def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, mode
 
     The number of SQL statements does not depend on the number of ids.
     """
-    parts = (models.Artifact.properties, models.Artifact.tags, models.Artifact.blobs)
-    query = session.query(models.Artifact).options(*map(orm.selectinload, parts))
+    query = artifact_reads.with_parts(session.query(models.Artifact))
     is_named = sa.and_(models.Artifact.id.in_(ids), _artifacts.type_name == fields.TYPE_NAME)
     return {row.id: row for row in query.filter(is_named)}
 
