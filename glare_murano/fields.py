@@ -10,6 +10,7 @@ module also fills Glare's common fields ``description`` and ``tags``.
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from glare_murano.package import Contents, InvalidVersion, Problem, Version, parse_version
@@ -218,15 +219,32 @@ def find_excess(values: Mapping[str, Any]) -> list[Problem]:
         for name, value in values.items()
         for message in _find_excess(name, value, lengths[name])
     ]
-    counts = {name: len(v) for name, v in values.items() if not isinstance(v, str)}
-    if (total := sum(counts.values())) > MAX_ELEMENTS:
-        largest = max(counts, key=lambda name: counts[name])
-        message = (
-            f"{counts[largest]} elements, and {total} with all other lists and mappings of the "
-            f"package; at most {MAX_ELEMENTS} are allowed"
-        )
-        problems.append(Problem(Rule.MANIFEST_LIMIT, largest, message))
-    return problems
+    return [*problems, *find_excess_of_totals(values)]
+
+
+def find_excess_of_totals(
+    values: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({})
+) -> list[Problem]:
+    """Return a problem if all lists and mappings together have too many elements.
+
+    :param values: the values of fields, by name.
+    :param before: the values before a change. There is no problem if they have as many elements,
+        so that a change may always remove elements.
+    """
+    counts = _count_elements(values)
+    total = sum(counts.values())
+    if total <= max(MAX_ELEMENTS, sum(_count_elements(before).values())):
+        return []
+    largest = max(counts, key=lambda name: counts[name])
+    message = (
+        f"{counts[largest]} elements, and {total} with all other lists and mappings of the "
+        f"package; at most {MAX_ELEMENTS} are allowed"
+    )
+    return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
+
+
+def _count_elements(values: Mapping[str, Any]) -> dict[str, int]:
+    return {name: len(value) for name, value in values.items() if not isinstance(value, str)}
 
 
 def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ activates the artifact. The server reads all other fields from the archive. Glar
 ``custom_artifact_types_modules`` names this module.
 """
 
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
 from glare.common import exception
@@ -34,6 +35,7 @@ from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.glare.options import SETTINGS
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
+from glare_murano.package.errors import listed
 from glare_murano.package.manifest import check_fqn
 from glare_murano.service import budgets, notifications
 from glare_murano.service.database import Viewer
@@ -165,10 +167,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def save(self, context: RequestContext) -> Artifact:
         """Save the changes that a JSON patch has made in the artifact, and return the artifact.
 
+        :raises glare.common.exception.BadRequest: if the artifact becomes too large.
         :raises glare.common.exception.Conflict: if another request has changed the artifact since
             it was read, or if a check of packages fails.
         """
         before = self._before_patch or self
+        _check_totals(_values(self), _values(before))
         saved = cast(Artifact, self.init_artifact(context, self._save(context, before)))
         if saved.yanked != before.yanked:
             Notifier.notify(context, f"artifact:{notifications.yank_verb(saved.yanked)}", saved)
@@ -269,15 +273,17 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the name of a new artifact.
+        """Check the name and the size of a new artifact.
 
-        :raises glare.common.exception.BadRequest: if the name is not valid.
+        :raises glare.common.exception.BadRequest: if the name is not valid, or if the artifact is
+            too large.
         :raises glare.common.exception.Forbidden: if the name belongs to others.
         """
         try:
             check_fqn(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
+        _check_totals(_values(af), {})
         lifecycle_checks.check_names(context, af)
 
     @classmethod
@@ -351,6 +357,22 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.GlareException(
                 "the archive could not be read; see Glare's log"
             ) from error
+
+
+def _values(af: Artifact) -> dict[str, Any]:
+    """Return the fields that count for the limits of a package.
+
+    ``yanked`` does not count, so that every package can be yanked. Fields without a value are left
+    out.
+    """
+    names = (*table.COMMON, *(field.name for field in table.FIELDS if field.name != "yanked"))
+    values = af.to_dict()
+    return {name: values[name] for name in names if values[name] is not None}
+
+
+def _check_totals(values: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    if problems := table.find_excess_of_totals(values, before):
+        raise exception.BadRequest(listed(problems))
 
 
 def _check_precondition(context: RequestContext, before: Artifact) -> None:

@@ -99,6 +99,38 @@ def test_the_rows_of_an_artifact_are_not_multiplied(glare: Client, name: str, pa
     assert statements.rows(found) < 2 * (len(elements) + len(tags))
 
 
+def _elements(count: int) -> dict[str, str]:
+    return {f"key{number}": "value" for number in range(count)}
+
+
+def test_no_request_exceeds_the_elements_of_a_package(glare: Client, name: str) -> None:
+    """Each field alone has fewer elements."""
+    excess = "supplier: 600 elements, and 1200 with all other lists and mappings of the package"
+    words = [f"word{number}" for number in range(600)]
+
+    created = glare.create(name, supplier=_elements(600), keywords=words)
+    artifact_id = glare.create(name, supplier=_elements(600)).json()["id"]
+    patched = glare.set(artifact_id, "keywords", words)
+
+    for answer in (created, patched):
+        refused = refusal(answer, 400)
+        assert f"{excess}; at most 1024 are allowed [manifest-limit]" in refused
+    assert glare.show(artifact_id)["keywords"] == []
+    assert glare.set(artifact_id, "keywords", words[:424]).status_code == 200
+    assert glare.set(artifact_id, "keywords", words[:425]).status_code == 400
+
+
+def test_a_patch_may_leave_or_remove_elements(glare: Client, name: str) -> None:
+    """The archive has added to what the client had sent."""
+    classes = {f"{name}.Class{number}": f"{number}.yaml" for number in range(900)}
+    artifact_id = glare.create(name, categories=list(_elements(200))).json()["id"]
+    assert glare.upload(artifact_id, packages.package(name, Classes=classes)).status_code == 200
+
+    assert glare.set(artifact_id, "display_name", "Another").status_code == 200
+    assert glare.set(artifact_id, "categories", list(_elements(201))).status_code == 400
+    assert glare.set(artifact_id, "categories", list(_elements(199))).status_code == 200
+
+
 def test_the_archive_comes_back_as_it_was_uploaded(glare: Client, name: str) -> None:
     data = packages.package(name)
     artifact = glare.publish(name, "1.0.0", data)
