@@ -31,14 +31,11 @@ from glare_murano.glare import (
     uploads,
 )
 from glare_murano.glare.db import artifact_reads, transactions
-from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
-from glare_murano.glare.options import SETTINGS
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.errors import listed
 from glare_murano.package.manifest import check_fqn
-from glare_murano.service import budgets, notifications
-from glare_murano.service.database import Viewer
+from glare_murano.service import notifications
 from glare_murano.service.package_locks import PackageLocks
 from glare_murano.service.release_changes import DELETED, ReleaseChange
 
@@ -204,11 +201,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """
         row = transactions.read_state(connection, self.id)
         state = (before.status, before.visibility, self.updated_at.replace(tzinfo=None))
-        budget = budgets.of_look_ups(SETTINGS)
-        database = GlareDatabase(connection, Viewer(None, False), budget)
-        found = database.find_requirements([self.id])
-        # MariaDB stores times in whole seconds, so another archive may have the same time.
-        is_same = found.get(self.id, {}) == before.requirements
+        # MariaDB stores times in whole seconds, so an upload may leave the time as it was.
+        is_same = uploads.has_archive(connection, self.id, before.archive)
         if (row.status, row.visibility, row.updated_at) != state or not is_same:
             raise transactions.changed(row)
 

@@ -98,7 +98,8 @@ class Upload:
         if artifact.status != "drafted":
             raise transactions.changed(artifact)
         _check_idle(connection, artifact.id)
-        if _find_url(connection, artifact.id) != self._blob["url"]:
+        _, url = _find_archive(connection, artifact.id)
+        if url != self._blob["url"]:
             # After Glare read the artifact, another upload has begun and ended.
             raise transactions.changed(artifact)
         self._lease.begin(connection)
@@ -346,11 +347,26 @@ def _chunks(source: Readable) -> Iterator[bytes]:
         raise exception.BadRequest(f"the archive is incomplete: {error}") from error
 
 
-def _find_url(connection: Connection, artifact_id: str) -> str | None:
-    """Return the URL of an artifact's archive; None without an archive."""
+def has_archive(
+    connection: Connection, artifact_id: str, archive: Mapping[str, Any] | None
+) -> bool:
+    """Return whether an artifact still has the archive with which it was read.
+
+    The result is False if an upload has begun or ended since then: each stored archive has another
+    URL, and a blob without a stored archive has another status.
+
+    :param archive: the metadata of the archive as it was read; None if there was no archive.
+    """
+    read = archive or {}
+    return _find_archive(connection, artifact_id) == (read.get("status"), read.get("url"))
+
+
+def _find_archive(connection: Connection, artifact_id: str) -> tuple[str | None, str | None]:
+    """Return the status and the URL of an artifact's archive; None and None without an archive."""
     is_archive = sa.and_(_blobs.c.artifact_id == artifact_id, _blobs.c.name == fields.ARCHIVE)
-    url: str | None = connection.execute(sa.select(_blobs.c.url).where(is_archive)).scalar()
-    return url
+    statement = sa.select(_blobs.c.status, _blobs.c.url).where(is_archive)
+    row = connection.execute(statement).first()
+    return (None, None) if row is None else (row.status, row.url)
 
 
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:

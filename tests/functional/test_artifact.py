@@ -21,6 +21,7 @@ from oslo_utils import timeutils
 from sqlalchemy.orm.exc import StaleDataError
 
 from glare_murano.glare import uploads
+from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import Archive, InvalidPackage, read_contents
 from tests import packages
 from tests.functional import statements
@@ -907,6 +908,36 @@ def test_an_upload_is_refused_if_another_has_ended_since_glare_read_the_draft(
     assert glare.show(artifact_id)["author"] == "First"
     assert glare.request("GET", f"/{artifact_id}/archive").content == first
     assert glare.upload(artifact_id, _shown_package(name)).status_code == 200
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_patch_is_refused_if_an_upload_has_ended_since_glare_read_the_draft(
+    glare: Client, name: str, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """All happens within a second, and MariaDB stores times in whole seconds."""
+    now = timeutils.utcnow().replace(microsecond=0)
+    monkeypatch.setattr(timeutils, "utcnow", lambda *_: now)
+    data = packages.package(name, Require={"org.missing": "1"}, Author="First")
+    requirements = {"org.missing": "1", "io.murano": "0", name: "1"}
+    artifact_id = glare.create(name, requirements=requirements).json()["id"]
+    if again:
+        other = packages.package(name, Require={"org.missing": "1"})
+        assert glare.upload(artifact_id, other).status_code == 200
+    uploaded: list[Any] = []
+
+    def save_late(artifact: MuranoPackageArtifact, context: Any) -> Any:
+        if not uploaded:
+            uploaded.append(Client(glare.url, glare.token).upload(artifact_id, data).json())
+        return save(artifact, context)
+
+    save = MuranoPackageArtifact.save
+    monkeypatch.setattr(MuranoPackageArtifact, "save", save_late)
+    field, value = ("display_name", "Another") if again else ("requirements", {})
+    refused = refusal(glare.set(artifact_id, field, value), 409)
+
+    assert "another request has changed artifact" in refused
+    assert uploaded == [glare.show(artifact_id)]
+    assert (uploaded[0]["requirements"], uploaded[0]["author"]) == (requirements, "First")
 
 
 @pytest.mark.parametrize("again", [False, True])
