@@ -8,6 +8,7 @@ module also fills Glare's common fields ``description`` and ``tags``.
 """
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -35,6 +36,9 @@ MAX_PRERELEASE_DIGITS = 6
 # The largest number of elements in all lists and mappings of a package together. Glare saves a row
 # for each element, and handles no other request meanwhile. Murano's core library has 77 elements.
 MAX_ELEMENTS = 1024
+# The largest size of all fields of a package together in JSON, in bytes. In Glance, MariaDB limits
+# each property to 64 KiB. Glare has the same limit, so that its packages can be copied to Glance.
+MAX_TOTAL_SIZE = 60 * 1024
 # The largest number of tags.
 MAX_TAGS = 255
 
@@ -207,9 +211,9 @@ def check_version(text: str) -> Version:
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    There is also a problem if all lists and mappings together have too many elements. Glare checks
-    the limits of its fields even when it loads a stored value. So a value that exceeds a limit must
-    not be stored.
+    There is also a problem if all values together are too large, or have too many elements. Glare
+    checks the limits of its fields even when it loads a stored value. So a value that exceeds a
+    limit must not be stored.
 
     :param values: the values of fields, by name; see ``from_contents``.
     """
@@ -225,26 +229,62 @@ def find_excess(values: Mapping[str, Any]) -> list[Problem]:
 def find_excess_of_totals(
     values: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Problem]:
-    """Return a problem if all lists and mappings together have too many elements.
+    """Return a problem for each limit that all values together exceed.
 
     :param values: the values of fields, by name.
-    :param before: the values before a change. There is no problem if they have as many elements,
-        so that a change may always remove elements.
+    :param before: the values before a change. There is no problem if their total is as large, so
+        that a change may always make a package smaller.
     """
-    counts = _count_elements(values)
-    total = sum(counts.values())
-    if total <= max(MAX_ELEMENTS, sum(_count_elements(before).values())):
-        return []
-    largest = max(counts, key=lambda name: counts[name])
-    message = (
-        f"{counts[largest]} elements, and {total} with all other lists and mappings of the "
-        f"package; at most {MAX_ELEMENTS} are allowed"
-    )
-    return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
+    return [problem for total in _TOTALS for problem in total.find_excess(values, before)]
 
 
-def _count_elements(values: Mapping[str, Any]) -> dict[str, int]:
-    return {name: len(value) for name, value in values.items() if not isinstance(value, str)}
+@dataclasses.dataclass(frozen=True)
+class _Total:
+    """A limit for all values of a package together.
+
+    :param measure: a function that returns what a value adds to the total.
+    :param unit: the unit of the total.
+    :param others: the fields that count, for messages.
+    """
+
+    limit: int
+    measure: Callable[[Any], int]
+    unit: str
+    others: str
+
+    def find_excess(
+        self, values: Mapping[str, Any], before: Mapping[str, Any]
+    ) -> Iterator[Problem]:
+        """Yield a problem if the total exceeds the limit, and is larger than before."""
+        measured = {name: self.measure(value) for name, value in values.items()}
+        total = sum(measured.values())
+        if total > max(self.limit, sum(map(self.measure, before.values()))):
+            largest = max(measured, key=lambda name: measured[name])
+            message = (
+                f"{measured[largest]} {self.unit}, and {total} with all other {self.others} of the "
+                f"package; at most {self.limit} are allowed; shorten this field first"
+            )
+            yield Problem(Rule.MANIFEST_LIMIT, largest, message)
+
+
+def _count_elements(value: Any) -> int:
+    return 0 if isinstance(value, str) else len(value)
+
+
+def _measure_size(value: Any) -> int:
+    # A string with half a surrogate pair is refused by another check.
+    return len(encode(value).encode(errors="surrogatepass"))
+
+
+_TOTALS = (
+    _Total(MAX_ELEMENTS, _count_elements, "elements", "lists and mappings"),
+    _Total(MAX_TOTAL_SIZE, _measure_size, "bytes in JSON", "fields"),
+)
+
+
+def encode(value: Any) -> str:
+    """Convert the value of a field to a string. Lists and mappings become JSON."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:

@@ -127,7 +127,7 @@ def properties(contents: StoredContents, sha256: str) -> dict[str, str]:
     """
     values = {property_name(name): value for name, value in contents.values.items()}
     values |= {VERSION: str(contents.version), SHA256: sha256}
-    return {name: _encode(value) for name, value in values.items() if value}
+    return {name: fields.encode(value) for name, value in values.items() if value}
 
 
 def is_release(image: Mapping[str, Any]) -> bool:
@@ -252,7 +252,7 @@ def own_properties(**values: Any) -> dict[str, str]:
     """
     if fixed := values.keys() - {*_CHANGEABLE, "version"}:
         raise ValueError(f"fields that cannot be changed: {', '.join(sorted(fixed))}")
-    return {_OWN_PREFIX + name: _encode(value) for name, value in values.items()}
+    return {_OWN_PREFIX + name: fields.encode(value) for name, value in values.items()}
 
 
 def _decoded(name: str, value: object) -> Any:
@@ -326,7 +326,3 @@ def decode(value: str, name: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise wire.Malformed(f"{name} is not valid JSON") from error
-
-
-def _encode(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -34,10 +34,6 @@ from glare_murano.stored_contents import StoredContents
 
 LOG = logging.getLogger(__name__)
 
-# The largest total size of a package's properties and their names, in bytes. MariaDB limits each
-# property to 64 KiB.
-MAX_PROPERTIES = 60 * 1024
-
 _CHUNK_SIZE = 128 * 1024
 _FILE_URL = "file://"
 _FROM_STAGING = "glance-direct"
@@ -273,21 +269,11 @@ def _find_mismatches(contents: StoredContents, image: ImageRow) -> Iterator[Prob
 
 
 def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Problem]:
-    """Return a problem if the properties of a package are too large or too many to be stored.
-
-    Without this check, the database might store some properties and refuse the others.
+    """Return a problem if the properties of a package are too many to be stored.
 
     :param properties: the properties that this project will write.
     :param image: the image, with the properties of the owner, which Glance's quota also counts.
     """
-    sizes = {name: len((name + value).encode()) for name, value in properties.items()}
-    if (total := sum(sizes.values())) > MAX_PROPERTIES:
-        largest = max(sizes, key=lambda name: sizes[name])
-        message = (
-            f"{sizes[largest]} bytes, and {total} with all other properties of the package; at "
-            f"most {MAX_PROPERTIES} are allowed"
-        )
-        return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
     counted = internals.find_counted(image.properties)
     own = counted - images.of_server(counted)
     count, quota = len(own) + len(properties), internals.property_quota()
@@ -327,4 +313,4 @@ def _storable(text: str) -> str:
     Characters that cannot be stored are escaped, and a string that is too long is cut off.
     """
     escaped = fields.UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], text)
-    return escaped.encode()[:MAX_PROPERTIES].decode(errors="ignore")
+    return escaped.encode()[: fields.MAX_TOTAL_SIZE].decode(errors="ignore")

@@ -111,8 +111,8 @@ class Rule(enum.StrEnum):
     """The service cannot store a value: a string is too long, a number in the version is too
     large, a tag contains a comma or a slash, a character is NUL or beyond U+FFFF, or all lists and
     mappings of a package (classes, base classes, requirements, tags, keywords, supplier) together
-    have more than 1024 elements. In Glance, all properties of a package together have at most 60
-    KiB, and the image has a limited number of properties. Change the value."""
+    have more than 1024 elements. All fields of a package together have at most 60 KiB in JSON. In
+    Glance, the image has a limited number of properties. Change the value."""
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"

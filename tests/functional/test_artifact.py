@@ -115,10 +115,27 @@ def test_no_request_exceeds_the_elements_of_a_package(glare: Client, name: str) 
 
     for answer in (created, patched):
         refused = refusal(answer, 400)
-        assert f"{excess}; at most 1024 are allowed [manifest-limit]" in refused
+        assert f"{excess}; at most 1024 are allowed; shorten" in refused
     assert glare.show(artifact_id)["keywords"] == []
     assert glare.set(artifact_id, "keywords", words[:424]).status_code == 200
     assert glare.set(artifact_id, "keywords", words[:425]).status_code == 400
+
+
+def test_no_request_exceeds_the_size_of_a_package(glare: Client, name: str) -> None:
+    """Each string alone is short enough."""
+    inherits = {"org.Base": "x" * 20_000, "org.Other": "x" * 20_000}
+    supplier = {f"key{number}": "x" * 4_000 for number in range(6)}
+
+    created = glare.create(name, inherits=inherits, supplier=supplier)
+    artifact_id = glare.create(name, inherits=inherits).json()["id"]
+    patched = glare.set(artifact_id, "supplier", supplier)
+
+    for answer in (created, patched):
+        refused = refusal(answer, 400)
+        assert "inherits: 40030 bytes in JSON, and 64" in refused
+        assert "at most 61440 are allowed; shorten this field first [manifest-limit]" in refused
+    assert glare.show(artifact_id)["supplier"] == {}
+    assert glare.set(artifact_id, "supplier", {"key": "x" * 4_000}).status_code == 200
 
 
 def test_a_patch_may_leave_or_remove_elements(glare: Client, name: str) -> None:

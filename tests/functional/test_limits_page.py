@@ -32,8 +32,8 @@ UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024**2}
 def _in_source(module: str, name: str) -> int:
     """Read a constant of a module that cannot be imported beside Glare."""
     source = (ROOT / module).read_text()
-    ((number, kibibytes),) = re.findall(rf"^{name} = (\d+)( \* 1024)?$", source, re.MULTILINE)
-    return int(number) * (1024 if kibibytes else 1)
+    (number,) = re.findall(rf"^{name} = (\d+)$", source, re.MULTILINE)
+    return int(number)
 
 
 FIXED = {
@@ -54,12 +54,10 @@ FIXED = {
     "Base classes of a class": classes.MAX_BASES,
     "Elements of all lists and mappings": fields.MAX_ELEMENTS,
     "Tags": fields.MAX_TAGS,
-    "Size of all properties, in Glance": _in_source(
-        "glare_murano/glance/import_plugin.py", "MAX_PROPERTIES"
-    ),
     "Tasks of a project that wait in a worker": _in_source(
         "loader/engine/cells/waiting_tasks.py", "MAX_WAITING"
     ),
+    "Size of all fields, in JSON": fields.MAX_TOTAL_SIZE,
     "Uploads of a project that wait for their turn": turns.MAX_WAITING,
     "Parts of the form of an upload, in murano-api": multipart.MAX_PARTS,
     "Headers of a part of this form": multipart.MAX_HEADERS,

@@ -33,19 +33,13 @@ class Costly:
     """A costly package.
 
     :param outcome: the rule that refuses it, ``ACCEPTED`` or ``LIMIT``.
-    :param in_glance: its outcome in Glance, which stores less of a package than Glare.
     :param options: options of the service, for a limit that would take long to reach.
     """
 
     name: str
     outcome: str
     build: Callable[[], bytes]
-    in_glance: str | None = None
     options: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    def of_glance(self) -> str:
-        """Return its outcome in Glance."""
-        return self.outcome if self.in_glance is None else self.in_glance
 
 
 def _with_form(text: str) -> bytes:
@@ -239,7 +233,7 @@ COSTLY = (
     Costly("thousands of %TAG directives", "yaml-size", _tag_directives),
     Costly("many classes", ACCEPTED, lambda: _classes(1_000)),
     Costly("10,000 classes", "manifest-limit", lambda: _classes(10_000)),
-    Costly("long names of base classes", ACCEPTED, _bases, "manifest-limit"),
+    Costly("long names of base classes", "manifest-limit", _bases),
     Costly("a name of many words", "manifest-limit", _words),
     Costly("256 long requirements", ACCEPTED, _requirements),
     Costly("large logos", ACCEPTED, lambda: _logos(_LARGEST_IMAGE)),

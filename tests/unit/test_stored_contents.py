@@ -67,7 +67,26 @@ def test_all_lists_and_mappings_together_are_limited() -> None:
     assert fields.find_excess({**values, "keywords": keywords}) == []
     (problem,) = fields.find_excess({**values, "keywords": [*keywords, "one more"]})
     assert problem.where == "keywords"
-    assert problem.message.endswith("of the package; at most 1024 are allowed")
+    assert "of the package; at most 1024 are allowed; shorten this" in problem.message
+
+
+def test_all_fields_together_are_limited() -> None:
+    """Each string alone is short enough. Glance stores letters outside ASCII as escapes."""
+    values = dict(_stored().values)
+    del values["supplier"]
+    others = sum(len(fields.encode(value)) for value in values.values())
+    supplier = {f"key{number}": "\xe9" * 2400 for number in range(4)}
+    rest = fields.MAX_TOTAL_SIZE - others - len(fields.encode({**supplier, "rest": ""}))
+
+    assert fields.find_excess({**values, "supplier": {**supplier, "rest": "x" * rest}}) == []
+    too_large = {**values, "supplier": {**supplier, "rest": "x" * (rest + 1)}}
+    (problem,) = fields.find_excess(too_large)
+    assert str(problem) == (
+        f"supplier: {fields.MAX_TOTAL_SIZE + 1 - others} bytes in JSON, and 61441 with all other "
+        f"fields of the package; at most 61440 are allowed; shorten this field first "
+        f"[manifest-limit]"
+    )
+    assert fields.find_excess_of_totals(too_large, too_large) == []
 
 
 def test_a_package_may_have_each_allowed_requirement(document: dict[str, Any]) -> None:

@@ -51,14 +51,14 @@ def _check(glance: service.Glance, owner: ImageClient, case: Costly) -> None:
     found = owner.wait(image_id)
     seconds = time.monotonic() - start
 
-    if case.of_glance() == ACCEPTED:
+    if case.outcome == ACCEPTED:
         assert found["status"] == "active", found.get(form.REFUSAL)
     else:
         assert found["status"] == "queued"
-        assert f"[{case.of_glance()}]" in found[form.REFUSAL]
+        assert f"[{case.outcome}]" in found[form.REFUSAL]
         assert [name for name in found if name.startswith(form.PREFIX)] == [form.REFUSAL]
         assert not (glance.folder / "images" / image_id).exists()
-    if case.of_glance() == LIMIT:
+    if case.outcome == LIMIT:
         assert found[form.REFUSAL].endswith("; simplify the package [reading-limit]")
         # The limit is a second of processor time, or three seconds if other processes run
         # meanwhile; these also delay the rest of the import.
