@@ -297,6 +297,18 @@ def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
     assert admin.delete(required).status_code == 204
 
 
+def test_what_a_private_package_needs_may_be_replaced_by_a_private_one(
+    admin: Client, name: str
+) -> None:
+    required = _active(admin, f"{name}.db")
+    _publish(admin, required)
+    _active(admin, f"{name}.wiki", **{f"{name}.db".replace(".", "__"): "1"})
+
+    _refused(admin.delete(required), "requirement-last", f"{name}.wiki")
+    _active(admin, f"{name}.db", "1.1.0")
+    assert admin.delete(required).status_code == 204
+
+
 def test_a_private_package_does_not_keep_another_projects(
     glare: Client, as_user: Callable[[str], Client], project: str
 ) -> None:
