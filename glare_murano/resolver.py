@@ -421,7 +421,7 @@ class _Definition:
                 for releases in by_catalog
             ),
         ]
-        newest = one_of_each(itertools.chain(*by_catalog))[:_MAX_DEFINING]
+        newest = one_of_each(watch(itertools.chain(*by_catalog)))[:_MAX_DEFINING]
         self.available = tuple(map(str, newest))
 
     def find_header(self, spec: VersionSpec) -> Header | None:
