@@ -49,8 +49,9 @@ def test_a_body_in_chunks_is_read() -> None:
     assert request.body == b"{}"
 
 
-def test_json_is_nested_up_to_the_limit() -> None:
-    deepest = b"[" * request_reading.MAX_DEPTH + b'"a"' + b"]" * request_reading.MAX_DEPTH
+@pytest.mark.parametrize(("opened", "closed"), [(b"[", b"]"), (b'{"a": ', b"}")])
+def test_json_is_nested_up_to_the_limit(opened: bytes, closed: bytes) -> None:
+    deepest = opened * request_reading.MAX_DEPTH + b'"a"' + closed * request_reading.MAX_DEPTH
     assert request_reading.parse_json(deepest)
     with pytest.raises(RefusedRequest, match="nested deeper than 20 levels"):
         request_reading.parse_json(b"[%b]" % deepest)
