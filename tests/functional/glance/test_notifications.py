@@ -99,3 +99,25 @@ def test_changes_and_refusals_are_notified_with_the_user(
         ("refuse", "reader"),
         ("delete", "member"),
     ]
+
+
+def test_a_deactivation_is_notified_and_other_methods_get_glances_answer(
+    glance: Glance, images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    release = stored.package(packages.package(package_name), images.project)
+    stored.store(glance, [release])
+    path = f"/v2/images/{release.id}"
+    patch = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+    change = [{"op": "replace", "path": "/image_id", "value": "1"}]
+
+    assert image_admin.request("POST", f"{path}/actions/deactivate").status_code == 204
+    assert image_admin.request("POST", f"{path}/actions/reactivate").status_code == 204
+    assert image_admin.request("POST", path).status_code == 405
+    for method in ("PATCH", "DELETE"):
+        answer = image_admin.request(method, f"{path}/actions/deactivate", json=[], headers=patch)
+        assert answer.status_code == 405
+    assert image_admin.request("PUT", path, json=change, headers=patch).status_code == 405
+    assert image_admin.request("PATCH", path, json=change).status_code == 415
+    assert image_admin.request("PATCH", path, json=change, headers=patch).status_code == 403
+    verbs = [verb for verb, _ in _changes(glance, release.id)]
+    assert verbs == ["deactivate", "reactivate", "refuse"]
