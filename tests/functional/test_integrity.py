@@ -484,6 +484,18 @@ def test_each_check_is_the_operators_choice(
     assert [record.levelname for record in logged] == levels[mode]
 
 
+def test_a_dry_run_accepts_no_problem(
+    admin: Client, name: str, set_option: SetOption, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_option("check_requirements", "warn")
+    draft = _draft(admin, name, **{f"{name}.missing".replace(".", "__"): "1"})
+
+    assert admin.publish_all([draft], "private", dry_run=True).status_code == 200
+    assert "Accepted" not in caplog.text
+    assert admin.publish_all([draft], "private").status_code == 200
+    assert caplog.text.count("Accepted, since check_requirements is warn") == 1
+
+
 def _published(admin: Client, db: str, wiki: str, require: dict[str, Any]) -> requests.Response:
     _active(admin, db)
     return admin.set(_active(admin, wiki, **require), "visibility", "public")
