@@ -653,3 +653,15 @@ def test_versions_need_no_token_and_packages_do(images: ImageClient) -> None:
     }
     refused = requests.post(f"{url}/v1/dependencies", json={}, timeout=60)
     assert (refused.status_code, refused.json()["code"]) == (401, 401)
+
+
+def test_a_shared_package_of_the_project_does_not_keep_another_public(
+    glance: service.Glance, images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    """The project itself still sees what the shared package requires."""
+    db = stored.package(packages.package(f"{package_name}.db"), images.project, "public")
+    requiring = packages.package(package_name, Require={f"{package_name}.db": "1"})
+    wiki = stored.package(requiring, images.project, "shared")
+    stored.store(glance, [db, wiki])
+
+    assert image_admin.set(db.id, "visibility", "private").status_code == 200
