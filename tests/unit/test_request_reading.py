@@ -40,6 +40,18 @@ def test_a_body_that_ends_early_is_refused() -> None:
         request_reading.check_body(request)
 
 
+def test_only_a_post_is_refused_as_a_form() -> None:
+    form = "application/x-www-form-urlencoded"
+    for method in ("GET", "PATCH"):
+        request_reading.check_content_type(
+            webob.Request.blank("/", method=method, content_type=form)
+        )
+    with pytest.raises(RefusedRequest, match=f"send application/json, not '{form}'"):
+        request_reading.check_content_type(
+            webob.Request.blank("/", method="POST", content_type=form)
+        )
+
+
 def test_a_body_in_chunks_is_read() -> None:
     request = webob.Request.blank("/", method="POST", headers={"Transfer-Encoding": "chunked"})
     # The server joins the chunks.
