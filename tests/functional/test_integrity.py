@@ -373,6 +373,32 @@ def test_only_what_is_required_is_looked_up(glare: Client) -> None:
         assert "_artifact_id " in uploaded
 
 
+def test_a_request_locks_few_of_the_packages_that_it_could_rely_on(glare: Client) -> None:
+    older, newer = (_active(glare, "org.db", version) for version in ("1.0.0", "1.1.0"))
+    wiki, other, draft = (
+        _draft(glare, "org.wiki", org__db="1"),
+        _draft(glare, "org.other", org__db="1"),
+        _draft(glare, "org.db", "1.0.5"),
+    )
+
+    with statements.recorded() as found:
+        assert _activate(glare, wiki).status_code == 200
+    assert {wiki, newer} < _locked(found)
+    assert older not in _locked(found)
+
+    with statements.recorded() as found:
+        assert glare.publish_all([draft, other], "private").status_code == 200
+    assert {draft, other} < _locked(found)
+    assert newer not in _locked(found)
+
+
+def _locked(found: Iterable[statements.Statement]) -> set[str]:
+    """Return the ids of the artifacts that some statements lock."""
+    begin, end = "SELECT glare_artifacts.id \nFROM", "ORDER BY glare_artifacts.id"
+    locking = (values for text, values in found if text.startswith(begin) and text.endswith(end))
+    return {id_ for values in locking for id_ in values}
+
+
 def test_ten_dependents_are_named(glare: Client) -> None:
     db = _active(glare, "org.db")
     for number in range(10):
