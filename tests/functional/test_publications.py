@@ -17,6 +17,7 @@ from oslo_messaging.notify import _impl_test as sent
 from oslo_utils import timeutils
 
 from glare_murano import wire
+from glare_murano.glare.db import transactions
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import PUBLICATIONS, Client, message, refusal
@@ -197,6 +198,28 @@ def test_a_name_and_version_is_public_once(
     assert admin.set(theirs[0], "status", "deactivated").status_code == 200
     assert _problems(admin.publish_all(ours, "public"), 409) == taken
     assert _actions(glare.publish_all(ours, "private")) == [["activate"]] * 3
+
+
+def test_a_change_before_the_publication_takes_its_locks_is_seen(
+    glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = _draft(glare, name)
+    other = packages.package(name, Require={f"{name}.missing": "1"})
+    prepare = transactions.prepare
+    uploads: list[int] = []
+
+    def prepare_and_change(check: Any) -> Any:
+        prepared = prepare(check)
+        if not uploads:
+            uploads.append(Client(glare.url, glare.token).upload(draft, other).status_code)
+        return prepared
+
+    monkeypatch.setattr(transactions, "prepare", prepare_and_change)
+    refused = _problems(glare.publish_all([draft], "private"), 409)
+
+    assert uploads == [200]
+    assert f"{name}.missing" in refused[0]
+    assert _states(glare, [draft]) == {("drafted", "private")}
 
 
 def test_a_dry_run_answers_the_same_and_changes_nothing(
