@@ -597,7 +597,7 @@ def test_many_waiting_tasks_go_back_at_a_constant_rate(conf: Any, returned: list
         # The worker can handle other tasks meanwhile.
         assert time.monotonic() < begun + 1
         eventlet.sleep(2.2)
-        assert 3 <= len(returned) <= 5
+        assert 3 <= len(returned) <= 2 * (time.monotonic() - begun) + 1
         # Another project does not wait for them.
         murano_engine.TaskProcessingEndpoint.handle_task({}, {**_TASK, "project_id": "third"})
         eventlet.sleep(1.2)
