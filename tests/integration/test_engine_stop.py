@@ -246,18 +246,16 @@ def test_tasks_that_wait_for_a_turn_return_to_the_queue(
 ) -> None:
     engine = engines.start(max_project_task_cells=1, graceful_stop_seconds=0)
     running = start(api, engine, LONG)
-    models = [environment(0) for _ in range(8)]
-    for model in models:
+    # The last of them would wait longer than the engine takes to stop.
+    count = 40
+    for _ in range(count):
+        model = environment(0)
         api.start(model, services.environment_id(model), "deploy")
     wait_until(lambda: not services.messages(queue, "tasks"), "the receipt of all tasks")
 
     assert engine.terminate(_SECONDS) == 0
     assert STOPPED in api.result(running)["action"]["result"]["message"]
-    assert services.messages(queue, "tasks") == len(models)
-
-    engines.start()
-    results = api.results(len(models))
-    assert not any(result["action"]["isException"] for result in results.values())
+    assert services.messages(queue, "tasks") == count
 
 
 def test_a_result_waits_for_murano_api_without_an_end(engines: Engines, queue: str) -> None:
