@@ -395,7 +395,7 @@ def test_a_cell_lets_the_engine_sign_for_agents_of_its_environment(
 @pytest.mark.usefixtures("signing_key")
 @pytest.mark.parametrize(
     ("messages", "reason"),
-    [(["x" * 21], "too many messages to be signed"), (["\ud800"], "is not valid text")],
+    [(["x" * 40], "too many messages to be signed"), (["\ud800"], "is not valid text")],
 )
 def test_a_cell_lets_the_engine_sign_only_short_text(
     package: Package, messages: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
@@ -403,6 +403,19 @@ def test_a_cell_lets_the_engine_sign_only_short_text(
     maximum = task_answers._PER_PART + len("etest-hhost") + 20
     monkeypatch.setattr(task_answers, "_MAX_SIGNED", maximum)
     assert reason in error_of(package.act(signed("etest-hhost", *messages)))
+
+
+@pytest.mark.usefixtures("signing_key")
+def test_the_name_of_a_queue_counts_for_what_is_signed(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = "etest-hhost"
+    most = task_answers._PER_PART + len(queue) + 1
+    monkeypatch.setattr(task_answers, "_MAX_SIGNED", most)
+    (signature,) = result_of(package.act(signed(queue, "x")))
+    assert "value" in signature
+    monkeypatch.setattr(task_answers, "_MAX_SIGNED", most - 1)
+    assert "too many messages to be signed" in error_of(package.act(signed(queue, "x")))
 
 
 def test_nothing_is_signed_without_a_key(package: Package) -> None:
@@ -586,6 +599,16 @@ def test_a_task_without_a_turn_goes_back_to_the_queue(
         murano_engine.TaskProcessingEndpoint.handle_task({}, returned[0])
     reports = [payload["text"] for _, payload in sent]
     assert reports == ["The task waits in the queue, since too many tasks run"] * 2
+
+
+def test_a_stopping_engine_returns_a_task_without_a_wait(
+    conf: Any, returned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.running, "is_stopping", True)
+    conf.set_override("max_task_cells", 1, "engine")
+    with task_cells.turn({"project_id": "other"}):
+        murano_engine.TaskProcessingEndpoint.handle_task({}, _TASK)
+        assert returned == [_TASK]
 
 
 def test_many_waiting_tasks_go_back_at_a_constant_rate(conf: Any, returned: list[Any]) -> None:
