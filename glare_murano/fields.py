@@ -232,8 +232,8 @@ def find_excess_of_totals(
     """Return a problem for each limit that all values together exceed.
 
     :param values: the values of fields, by name.
-    :param before: the values before a change. There is no problem if their total is as large, so
-        that a change may always make a package smaller.
+    :param before: the values before a change. A total that the change does not increase is not a
+        problem, so a package that exceeds a limit can still be changed.
     """
     return [problem for total in _TOTALS for problem in total.find_excess(values, before)]
 
