@@ -17,6 +17,7 @@ from tests.mutants import program_lines
 _MEASURED = pytest.StashKey[coverage.Coverage]()
 _PROGRAMS = pytest.StashKey[pathlib.Path]()
 _TEST = pytest.StashKey[str]()
+_NAME = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
         data_suffix=True, config_file=False, source=["glare_murano", "loader"], messages=False
     )
     config.stash[_PROGRAMS] = pathlib.Path(tempfile.mkdtemp(prefix="lines-", dir=pathlib.Path()))
-    program_lines.prepare(config.stash[_PROGRAMS].resolve())
+    config.stash[_NAME] = program_lines.prepare(config.stash[_PROGRAMS].resolve())
     measured.start()
     config.stash[_MEASURED] = measured
 
@@ -61,4 +62,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _name(config: pytest.Config, test: str) -> None:
     config.stash[_TEST] = test
     config.stash[_MEASURED].switch_context(test)
-    program_lines.name_test(config.stash[_PROGRAMS], test)
+    program_lines.name_test(config.stash[_NAME], test)

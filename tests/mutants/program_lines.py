@@ -25,20 +25,23 @@ _LENGTH = 1000
 Trace = Callable[[FrameType, str, Any], Any]
 
 
-def prepare(folder: pathlib.Path) -> None:
-    """Let the programs that this process starts write their lines into an empty directory."""
+def prepare(folder: pathlib.Path) -> int:
+    """Let the programs that this process starts write their lines into an empty directory.
+
+    :returns: a descriptor for ``name_test``. It stays open, since a test may become another user.
+    """
     (folder / "lines").touch()
-    (folder / "test").touch()
-    name_test(folder, "")
+    test = os.open(folder / "test", os.O_WRONLY | os.O_CREAT, 0o600)
+    name_test(test, "")
     # A copy of the project has a "sitecustomize", which calls begin().
     os.environ.update({_VARIABLE: str(folder), "PYTHONPATH": _ROOT})
+    return test
 
 
-def name_test(folder: pathlib.Path, test: str) -> None:
+def name_test(descriptor: int, test: str) -> None:
     """Name the test that runs from now on; empty for none."""
     # The file is not truncated: a program may read it at any time.
-    with (folder / "test").open("r+b") as file:
-        file.write(test.encode().ljust(_LENGTH))
+    os.pwrite(descriptor, test.encode().ljust(_LENGTH), 0)
 
 
 def read(folder: pathlib.Path) -> Mapping[str, Mapping[str, set[int]]]:
