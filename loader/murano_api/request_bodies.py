@@ -17,7 +17,7 @@ from webob import exc
 
 from glare_murano.fields import MAX_ELEMENTS
 from glare_murano.package.errors import quoted
-from loader.murano_api import multipart
+from loader.murano_api import upload_forms
 
 CONF = cfg.CONF
 
@@ -43,8 +43,8 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
         try:
             if request.content_type.endswith(_CHANGES):
                 _check_changes(json.loads(request.body or b"null"))
-            if request.content_type == _UPLOAD:
-                return {"body": multipart.read_form(request)}
+            if request.content_type == _UPLOAD and request.content_length:
+                return {"body": upload_forms.read_form(request)}
             body = super().deserialize_body(request, action)
             # Half of a surrogate pair cannot be encoded: Glance would answer it with 500.
             json.dumps(body, ensure_ascii=False, default=str).encode()
@@ -72,8 +72,8 @@ def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
         is more than one JSON object, or if a list in this object is not valid.
     """
     parts = body or []
-    files = [part.file for part in parts if isinstance(part, multipart.File)]
-    others = [part for part in parts if not isinstance(part, multipart.File)]
+    files = [part.file for part in parts if isinstance(part, upload_forms.File)]
+    others = [part for part in parts if not isinstance(part, upload_forms.File)]
     if len(files) != 1:
         raise exc.HTTPBadRequest(
             explanation=f"An upload needs one file, the archive of a package; it has {len(files)}"

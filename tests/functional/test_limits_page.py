@@ -21,7 +21,7 @@ from glare_murano.package import (
 from glare_murano.package.sandbox import turns
 from glare_murano.service import batches, request_reading
 from loader import config
-from loader.murano_api import multipart
+from loader.murano_api import upload_forms
 from loader.transport import retries
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -59,8 +59,9 @@ FIXED = {
     ),
     "Size of all fields, in JSON": fields.MAX_TOTAL_SIZE,
     "Uploads of a project that wait for their turn": turns.MAX_WAITING,
-    "Parts of the form of an upload, in murano-api": multipart.MAX_PARTS,
-    "Headers of a part of this form": multipart.MAX_HEADERS,
+    "Parts of the form of an upload, in murano-api": upload_forms.MAX_PARTS,
+    "Headers of a part of this form": upload_forms.MAX_HEADERS,
+    "Size of one of these headers": upload_forms.MAX_HEADER,
     "Packages of a publication": wire.MAX_PUBLICATIONS,
     "Size of a request without an archive": request_reading.MAX_BODY,
     "Characters of a query in a URL": request_reading.MAX_QUERY,
