@@ -81,9 +81,13 @@ class _Filter(NamedTuple):
         has_key = self.key is not None and not self.is_by_key
         if self.is_alternative or has_key or self.name in _STRINGS:
             return 1
+        if self.is_tags and self.combiner == "or":
+            # Glare joins all tags of the artifact: once for each value, or once for ``tags-any``.
+            return int(fields.MAX_TAGS ** (self.terms if self.name == "tags" else 1))
         if self.name == "tags":
-            return 1 if self.combiner == "and" else int(fields.MAX_TAGS**self.terms)
-        return _MAX_COMBINATIONS if self.operator == "neq" else self.terms
+            return 1
+        # Without a value, this join has no row, but the database reads those of the others first.
+        return _MAX_COMBINATIONS if self.operator == "neq" else max(self.terms, 1)
 
 
 def parse(

@@ -327,6 +327,8 @@ def test_pages_are_not_sorted_by_what_drafts_lack(reader: Client) -> None:
         ("keywords=neq:a&tags-any=a,b", "too many combinations"),
         ("keywords=or:a&categories=neq:b", "too many combinations"),
         ("tags=or:a,b", "too many combinations"),
+        ("tags-any=or:a&tags-any=or:b", "too many combinations"),
+        ("keywords=neq:a&keywords=neq:b&keywords=in:", "too many combinations"),
         ("&".join([f"keywords=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
         ("&".join([f"metadata=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
         ("&".join([f"inherits=in:{','.join('abcdefghij')}"] * 4), "too many combinations"),
