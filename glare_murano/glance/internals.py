@@ -40,7 +40,6 @@ from oslo_db import exception as db_exception
 from oslo_log import log as logging
 from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
-from routes.middleware import is_form_post
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
@@ -48,7 +47,6 @@ from glare_murano.glance import image_policies
 from glare_murano.service import busy_transactions
 from glare_murano.service.refusals import (
     RefusedRequest,
-    bad_request,
     conflict,
     forbidden,
     not_found,
@@ -223,36 +221,15 @@ def routed_path(path: str) -> str:
 def routed_method(request: webob.Request) -> str:
     """Return the method of a request as Glance's router reads it.
 
-    The router reads the method from the parameter ``_method`` in the URL. If the URL has no such
-    parameter, the router looks for it in the body of an HTML form. The function that handles the
-    request may then read the same body as JSON.
-
-    :raises RefusedRequest: if the body is a malformed HTML form.
+    The router reads the method from the parameter ``_method`` in the URL. It would also look for it
+    in an HTML form, but ``image_requests`` refuses forms.
     """
-    try:
-        preferred = _sent_values(request).get("_method")
-    except UnicodeDecodeError:
-        preferred = None
-    except ValueError as error:
-        raise bad_request("the body is not an HTML form, as its Content-Type says") from error
-    return str(preferred.upper() if preferred else request.method)
-
-
-def _sent_values(request: webob.Request) -> Mapping[str, Any]:
-    """Return the parameters in which Glance's router looks for ``_method``.
-
-    If the URL contains ``_method``, return the parameters of the URL. Otherwise, return the values
-    of the HTML form in the body; empty if the body is not a form.
-    """
-    values: Mapping[str, Any] = {}
+    preferred = None
     # The router looks for the name in the query as written, before it decodes the query.
     if "_method" in request.query_string:
-        values = request.GET
-    elif request.method == "POST" and is_form_post(request.environ):
-        values = request.POST
-        # Without this call, the body could not be read again.
-        request.make_body_seekable()
-    return values
+        with contextlib.suppress(UnicodeDecodeError):
+            preferred = request.GET.get("_method")
+    return str(preferred.upper() if preferred else request.method)
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:

@@ -80,14 +80,16 @@ def check_url(environ: dict[str, Any]) -> None:
     _check_characters(path + parameters, _FORBIDDEN_IN_NAMES)
 
 
-def has_nul(environ: Mapping[str, Any]) -> bool:
-    """Return whether the URL of a request contains the character NUL.
+def check_nul(environ: Mapping[str, Any]) -> None:
+    """Check that the URL of a request does not contain the character NUL.
 
-    Such a request must be refused: PostgreSQL's driver raises an error if it looks up an id or a
-    marker with NUL.
+    PostgreSQL's driver raises an error if it looks up an id or a marker with NUL.
+
+    :raises RefusedRequest: if the URL contains NUL.
     """
     query = urllib.parse.unquote(environ.get("QUERY_STRING", ""))
-    return "\0" in environ["PATH_INFO"] + query
+    if "\0" in environ["PATH_INFO"] + query:
+        raise bad_request("the URL contains the character NUL (%00)")
 
 
 def allow_chunks(req: webob.Request) -> None:
@@ -107,6 +109,9 @@ def overrides_checks(req: webob.Request) -> bool:
 
 def check_content_type(req: webob.Request) -> None:
     """Check that a POST request does not send an HTML form. Other requests pass the check.
+
+    The services' routers parse each form, to look for another method in ``_method``. The time
+    grows with the square of the number of parts, and with the square of the size of their headers.
 
     :raises RefusedRequest: if the body of a POST request is an HTML form.
     """

@@ -81,7 +81,7 @@ def test_a_body_that_cannot_be_read_is_refused(
     "kind", ["multipart/form-data", "multipart/x", "application/x-www-form-urlencoded"]
 )
 def test_forms_are_refused(wire: Wire, refused: Refused, kind: str) -> None:
-    for path in (ARTIFACTS, DEPENDENCIES):
+    for path in (ARTIFACTS, DEPENDENCIES, "/artifacts/other", "/schemas", "/nothing"):
         refused(
             wire.send("POST", path, b"_method=GET", {"Content-Type": kind}), 415, f"not '{kind}'"
         )
@@ -100,9 +100,19 @@ def test_a_query_cannot_stand_for_another_method(
 
 def test_a_body_that_is_too_large_is_refused(wire: Wire, refused: Refused) -> None:
     data = b'{"name": "%s"}' % (b"a" * request_reading.MAX_BODY)
-    for path in (ARTIFACTS, DEPENDENCIES):
+    for path in (ARTIFACTS, DEPENDENCIES, "/artifacts/other"):
         answer = wire.send("POST", path, data, {"Content-Type": JSON})
         refused(answer, 413, "larger than 1048576 bytes")
+    for path in ("/artifacts/other/id/blob", "/quotas"):
+        answer = wire.send("PUT", path, data, {"Content-Type": LOCATION})
+        refused(answer, 413, "larger than 1048576 bytes")
+
+
+def test_other_types_have_large_files_and_glares_own_answers(wire: Wire) -> None:
+    data = b"a" * (request_reading.MAX_BODY + 1)
+    kind = {"Content-Type": "application/octet-stream"}
+    assert wire.send("PUT", "/artifacts/other/id/blob", data, kind).status_code == 404
+    assert wire.send("POST", "/nothing", b"{}", {"Content-Type": JSON}).status_code == 404
 
 
 @pytest.mark.parametrize("body", [b'{"name": "a"}', DEEP])

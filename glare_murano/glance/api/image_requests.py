@@ -6,8 +6,8 @@ The filter stands behind ``context`` in Glance's pipeline. ``image_removals`` ha
 ``image_staging`` handles requests that stage or import data. Requests that Glance itself refuses
 pass unchanged, and so do most requests for images that are not packages. But for every image, the
 filter refuses a patch that sets ``image_id``, since Glance would write the changes to the image
-with that id. It also refuses URLs with the character NUL, and ids with a control character or a
-character outside ASCII.
+with that id. It also refuses URLs with the character NUL, HTML forms, and ids with a control
+character or a character outside ASCII.
 
 The filter also installs checks in Glance's database layer, for every request and every task. These
 checks concern new images, and changes of the visibility, the status and the members of a package
@@ -38,7 +38,6 @@ from glare_murano.package.manifest import check_fqn
 from glare_murano.service import notifications, refusals, request_reading
 from glare_murano.service.refusals import (
     RefusedRequest,
-    bad_request,
     conflict,
     forbidden,
     not_found,
@@ -108,8 +107,9 @@ class ImageRequestFilter:
         return response
 
     def _respond(self, req: webob.Request, path: str) -> webob.Response:
-        if request_reading.has_nul(req.environ):
-            raise bad_request("the URL contains the character NUL (%00)")
+        request_reading.check_nul(req.environ)
+        # Glance needs no forms, but parses them on every path.
+        request_reading.check_content_type(req)
         if (package := image_staging.find_open(req)) is not None:
             return image_staging.pass_on(req, package, self._application)
         found, image = _PATH.match(path), _IMAGE.match(path)

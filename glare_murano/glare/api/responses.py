@@ -56,6 +56,19 @@ def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.R
     return _refuse(req, document_of(req, response), response.headers)
 
 
+def refused(req: webob.Request, check: Callable[[], object]) -> webob.Response | None:
+    """Return the response to a request that a check refuses; None if the check passes.
+
+    :param check: a function that raises ``RefusedRequest`` to refuse the request.
+    """
+    try:
+        check()
+    except RefusedRequest as refusal:
+        error = document(refusal.status, str(refusal))
+        return _refuse(req, error, refusal.headers, refusal)
+    return None
+
+
 def _refuse(
     req: webob.Request,
     error: dict[str, Any],

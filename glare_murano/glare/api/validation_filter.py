@@ -4,8 +4,8 @@
 
 The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of this
 project and of Glare's type ``all``, it refuses malformed URLs and JSON bodies, and characters that
-Glare's database cannot store. On all paths, it refuses the character NUL in a URL. It does not read
-uploaded archives.
+Glare's database cannot store. On all paths, it refuses the character NUL in a URL, HTML forms, and
+large bodies. It does not read uploaded archives and other uploads.
 
 The filter answers every refusal of its own in the form of Glare's errors, and logs it in one line.
 On these paths, it does so for other refusals too. The filter also serves the discovery
@@ -32,6 +32,8 @@ from glare_murano.service.request_reading import JSON
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
 _PATHS = (lists.PATH, lists.PATH_OF_ALL, discovery.ROOT)
+# Below this path, Glare stores the body of a PUT request, unless its type is ``_LOCATION``.
+_ARTIFACTS = "/artifacts/"
 
 # The largest number of operations in a patch. Glare checks the whole field after each operation,
 # and its lock expires after five seconds.
@@ -55,13 +57,15 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on to Glare.
 
-        If the path is not one of ``_PATHS``, the URL is checked only for the character NUL.
+        If the path is not one of ``_PATHS``, only ``_check_other`` checks it, and Glare's answer
+        stays as it is.
         """
         # A line break at the end is ignored, as in Glare's router.
         path = req.environ["PATH_INFO"].removesuffix("\n")
         is_ours = any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS)
-        if not is_ours and not request_reading.has_nul(req.environ):
-            return req.get_response(self.application)
+        if not is_ours:
+            refused = responses.refused(req, lambda: _check_other(req))
+            return refused or req.get_response(self.application)
         with refusal_log.without_repetitions():
             return responses.answer(req, lambda: self._respond(req))
 
@@ -105,6 +109,21 @@ def check(req: webob.Request) -> None:
         # Glare refuses the request, but parses the body first, and fails on deeply nested JSON. So
         # the body is replaced.
         req.body = b"{}"
+
+
+def _check_other(req: webob.Request) -> None:
+    """Check a request to a path that only Glare answers.
+
+    Glare parses forms and JSON of any size before it looks at the path and the policies, and serves
+    no other request meanwhile. A form of 1 MiB can take more than a second.
+
+    :raises RefusedRequest: if the URL has the character NUL, or if the body is a form or too large.
+    """
+    request_reading.check_nul(req.environ)
+    request_reading.check_content_type(req)
+    is_upload = req.method == "PUT" and req.path_info.startswith(_ARTIFACTS)
+    if req.is_body_readable and not (is_upload and req.content_type != _LOCATION):
+        request_reading.check_body(req)
 
 
 def _check_url(environ: dict[str, Any]) -> None:

@@ -327,10 +327,12 @@ def test_a_killed_change_leaves_the_release(
     assert send().ok
 
 
-def test_a_malformed_form_is_refused(images: ImageClient, package_name: str) -> None:
+@pytest.mark.parametrize("kind", ["multipart/form-data", "application/x-www-form-urlencoded"])
+def test_forms_are_refused(images: ImageClient, package_name: str, kind: str) -> None:
     draft = images.create(package_name).json()["id"]
-    headers = {"Content-Type": "multipart/form-data"}
 
-    for path in ("import", "stage"):
-        answer = images.request("POST", f"/v2/images/{draft}/{path}", data=b"a=b", headers=headers)
-        assert "not an HTML form" in refusal(answer, 400)
+    for path in (f"images/{draft}/import", f"images/{draft}/stage", "images", "tasks", "nothing"):
+        answer = images.request(
+            "POST", f"/v2/{path}", data=b"_method=PUT", headers={"Content-Type": kind}
+        )
+        assert f"not '{kind}'" in refusal(answer, 415)
