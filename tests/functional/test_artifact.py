@@ -25,7 +25,7 @@ from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import Archive, InvalidPackage, read_contents
 from tests import packages
 from tests.functional import statements
-from tests.functional.client import Client, message, refusal
+from tests.functional.client import ARTIFACTS, Client, message, refusal
 
 
 def _draft(glare: Client, name: str, version: str = "1.0.0") -> str:
@@ -98,6 +98,16 @@ def test_the_rows_of_an_artifact_are_not_multiplied(glare: Client, name: str, pa
     (shown,) = answer.get("artifacts", [answer])
     assert (shown["supplier"], sorted(shown["tags"])) == (elements, sorted(tags))
     assert statements.rows(found) < 2 * (len(elements) + len(tags))
+
+
+def test_a_page_has_at_most_a_hundred_artifacts(glare: Client, name: str) -> None:
+    for number in range(101):
+        glare.create(name, f"{number}.0.0")
+
+    first = glare.request("GET", f"?name={name}&limit=1000").json()
+    second = glare.request("GET", first["next"].removeprefix(ARTIFACTS)).json()
+
+    assert [len(page["artifacts"]) for page in (first, second)] == [100, 1]
 
 
 def _elements(count: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 
 from glare_murano import fields, resolver, wire
 from glare_murano.glare import artifact
+from glare_murano.glare.db import artifact_reads
 from glare_murano.package import (
     archive_rules,
     classes,
@@ -72,6 +73,7 @@ FIXED = {
     "Archives of a batch": wire.MAX_ARCHIVES,
     "Size of a batch": batches.MAX_SIZE,
     "Packages of a page of a list": wire.MAX_PACKAGES,
+    "Artifacts of a page of Glare's own lists": artifact_reads.MAX_PAGE,
     "Attempts of a request": retries.DEFAULT_ATTEMPTS,
 }
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read artifacts with a statement for each kind of their parts.
+"""Read artifacts with a statement for each kind of their parts, and at most 100 artifacts a page.
 
 Glare reads an artifact with one statement that joins its properties, its tags and its blobs. The
 database returns a row for each combination of them: 1,000 properties and 100 tags are 100,000 rows.
+A page of Glare can have 1,000 artifacts, so a million rows.
 """
 
 from typing import Any
 
+from glare.api.v1 import resource
 from glare.db import artifact_api
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
@@ -15,6 +17,9 @@ from sqlalchemy import orm
 
 from glare_murano.glare.db.glare_database import snapshot_session
 from glare_murano.glare.interfaces import RequestContext
+
+# The most artifacts of a page, unless the operator sets Glare's option ``max_api_limit``.
+MAX_PAGE = 100
 
 _retry = artifact_api.retry(
     retry_on_exception=artifact_api._retry_on_connection_error,
@@ -70,5 +75,9 @@ def _query(context: RequestContext, session: orm.Session, list_all_artifacts: bo
 
 
 def install() -> None:
-    """Replace the query with which Glare reads artifacts. A second call changes nothing."""
+    """Replace Glare's query for artifacts, and the default of ``max_api_limit``.
+
+    A second call changes nothing.
+    """
     database._do_artifacts_query = _query
+    resource.CONF.set_default("max_api_limit", MAX_PAGE)
