@@ -150,8 +150,6 @@ class Source(Protocol):
 class Unsatisfied:
     """A demand (a requirement) that no version satisfies.
 
-    :param chain: the demands that lead from a root of the plan to this demand. This demand is the
-        last of the chain.
     :param available: the available versions of the package that are not exact-only, the newest
         first.
     :param exact_only: the available exact-only versions, the newest first. They are chosen only if
@@ -160,7 +158,6 @@ class Unsatisfied:
     """
 
     demand: Demand
-    chain: tuple[Demand, ...]
     available: tuple[Version, ...]
     exact_only: tuple[Version, ...] = ()
     provided: tuple[Version, ...] = ()
@@ -1010,7 +1007,6 @@ class _Planner:
         :param roots: the node of all roots together.
         """
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
-        first: dict[PackageVersion, Demand] = {}
         unsatisfied = []
         queue = collections.deque(roots.demands)
         while queue:
@@ -1018,15 +1014,13 @@ class _Planner:
             release = range_.take()
             if release is None:
                 self._budget.check("planning", range_)
-                chain = chain_of(demand, lambda requirer: first[requirer])
                 provided = self._sorted_provided(demand.fqn)
                 every = tuple(provided.newest_first(provided.every))
-                unsatisfied.append(Unsatisfied(demand, chain, *range_.package.offered, every))
+                unsatisfied.append(Unsatisfied(demand, *range_.package.offered, every))
                 continue
             if release not in answers:
                 self._budget.check("planning", range_)
                 answers[release] = {}
-                first[release.key] = demand
                 queue.extend(release.demands)
             answers[release][demand] = range_
         ordered = sorted(answers, key=lambda release: str(release.key))

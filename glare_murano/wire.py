@@ -553,11 +553,7 @@ def _unsatisfied_to_json(unsatisfied: Iterable[Unsatisfied]) -> list[dict[str, A
     listed = []
     for missing in unsatisfied:
         fqn, versions = missing.demand.fqn, _Versions.of(missing)
-        content = {
-            "name": fqn,
-            "range": missing.demand.spec.text,
-            "chain": list(map(_demand_to_json, missing.chain)),
-        }
+        content = _demand_to_json(missing.demand)
         if known.get(fqn) != versions:
             known[fqn] = versions
             content |= versions.to_json()
@@ -576,13 +572,10 @@ def _unsatisfied(content: object, known: dict[str, _Versions]) -> Unsatisfied:
     :param known: FQN -> the versions in the last entry for the package. The versions in this entry
         are added.
     """
-    chain = get(content, "chain", _each(_demand))
-    if not chain:
-        raise Malformed("chain: expected at least one requirement, found none")
-    fqn = chain[-1].fqn
-    if "available" in mapping(content) or fqn not in known:
-        known[fqn] = _Versions.from_json(content)
-    return Unsatisfied(chain[-1], chain, *known[fqn])
+    demand = _demand(content)
+    if "available" in mapping(content) or demand.fqn not in known:
+        known[demand.fqn] = _Versions.from_json(content)
+    return Unsatisfied(demand, *known[demand.fqn])
 
 
 def _external(content: object) -> External:

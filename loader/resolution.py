@@ -170,7 +170,7 @@ class Resolution:
             )
         if isinstance(missing, resolver.External):
             how = f"install the extension plug-in {demand.fqn} {missing.version} beside the engine"
-            missing = resolver.Unsatisfied(demand, (demand,), ())
+            missing = resolver.Unsatisfied(demand, ())
         return errors.NoSuchPackage(
             demand.fqn,
             spec,

@@ -53,7 +53,7 @@ def _publish(state_dir: pathlib.Path, project: str, found: Packages) -> None:
 def _chains(resolved: resolution.Resolution, fqn: str) -> errors.RequirementChains:
     """Return all requirements on a package."""
     demand = Demand(fqn, VersionSpec.of("1"), None)
-    return resolved.error(Unsatisfied(demand, (demand,), ()), []).chains
+    return resolved.error(Unsatisfied(demand, ()), []).chains
 
 
 def _shown(resolved: resolution.Resolution) -> object:
@@ -72,7 +72,7 @@ def _shown(resolved: resolution.Resolution) -> object:
             }
             for fqn, versions in resolved.choices.items()
         },
-        [(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied],
+        [(missing.demand, missing.available) for missing in resolved.unsatisfied],
         set(resolved.undefined),
         [_chains(resolved, fqn) for fqn in NAMES],
     )

@@ -305,7 +305,7 @@ def test_newer_versions_that_were_passed_over_are_logged_with_their_reasons(
 def test_versions_of_a_missing_package_are_explained() -> None:
     demand = resolver.Demand("org.db", VersionSpec.of(">=2"), None)
     version, yanked = parse_version("1.0.0"), parse_version("2.0.0")
-    missing = resolver.Unsatisfied(demand, (demand,), (version,), (yanked,))
+    missing = resolver.Unsatisfied(demand, (version,), (yanked,))
 
     assert resolution.explain_missing(missing) == (
         "1.0.0 excluded by >=2 of the request; "

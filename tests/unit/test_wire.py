@@ -115,8 +115,8 @@ ANSWERS = st.builds(
     ),
     unsatisfied=st.lists(
         st.builds(
-            lambda chain, *versions: Unsatisfied(chain[-1], tuple(chain), *map(tuple, versions)),
-            st.lists(DEMANDS, min_size=1, max_size=3),
+            lambda demand, *versions: Unsatisfied(demand, *map(tuple, versions)),
+            DEMANDS,
             *[st.lists(VERSIONS, max_size=3)] * 3,
         ),
         max_size=2,
@@ -191,7 +191,7 @@ def test_the_first_demand_on_a_missing_package_needs_the_versions() -> None:
 def _missing(number: int, *versions: tuple[Version, ...]) -> Unsatisfied:
     requirer = PackageVersion(f"org.p{number}", Version("1.0.0"))
     demand = Demand("org.db", VersionSpec.of(">=3"), requirer)
-    return Unsatisfied(demand, (demand,), *(versions or ((),)))
+    return Unsatisfied(demand, *(versions or ((),)))
 
 
 @pytest.mark.parametrize(

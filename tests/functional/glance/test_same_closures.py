@@ -38,7 +38,7 @@ def _shown(resolved: resolution.Resolution) -> object:
             )
             for choice in resolved.chosen
         },
-        [(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied],
+        [(missing.demand, missing.available) for missing in resolved.unsatisfied],
         set(resolved.undefined),
     )
 

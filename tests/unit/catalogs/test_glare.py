@@ -77,7 +77,7 @@ _CLOSURES = {
     "another version": _closure(version="3.0.0"),
     "another range": {
         "releases": [],
-        "unsatisfied": [{**_OTHER, "chain": [_OTHER], "available": []}],
+        "unsatisfied": [{**_OTHER, "available": []}],
         "undefined": [],
     },
     "a list for a name": _closure(name=["org.db"]),
