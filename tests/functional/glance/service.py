@@ -177,10 +177,6 @@ class Process:
         stat = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
-    def forget_peak_memory(self) -> None:
-        """Let ``peak_memory`` begin with the memory that it has now; see proc(5)."""
-        pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
-
     def peak_memory(self) -> int:
         """Return the most memory that it has had at once, in bytes."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
