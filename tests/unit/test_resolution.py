@@ -3,6 +3,7 @@
 """The packages of a deployment, loaded from directories in the operator's order."""
 
 import concurrent.futures
+import copy
 import itertools
 import logging
 import pathlib
@@ -311,6 +312,18 @@ def test_versions_of_a_missing_package_are_explained() -> None:
         "1.0.0 excluded by >=2 of the request; "
         "2.0.0 yanked or a pre-release, and not required exactly by >=2 of the request"
     )
+
+
+def test_what_is_missing_is_found_by_an_equal_range() -> None:
+    missing = resolver.Unsatisfied(
+        resolver.Demand("org.db", VersionSpec.of(">=2"), None), (parse_version("1.0.0"),)
+    )
+    found = resolution.Resolution({}, (missing,), (), (), ())
+    other, equal = VersionSpec.of(">=3"), copy.copy(missing.demand.spec)
+
+    assert found.find_missing("org.db", other, equal) is missing
+    assert found.find_missing("org.db", other) is None
+    assert found.find_missing("org.wiki", equal) is None
 
 
 @pytest.mark.parametrize(
