@@ -114,6 +114,25 @@ def test_the_own_package_is_preferred_to_a_public_one(
     assert [each["id"] for each in releases if each["name"] == package_name] == [rows[0].id]
 
 
+def test_a_public_package_is_preferred_to_shared_ones(
+    glance: Glance, images: ImageClient, package_name: str
+) -> None:
+    data = packages.package(package_name)
+    owners = sorted(
+        (f"{images.project}-{letter}" for letter in "abcd"),
+        key=lambda owner: form.image_id(owner, package_name, "1.0.0"),
+    )
+    members = {images.project: "accepted"}
+    shared = [stored.package(data, owner, "shared", members=members) for owner in owners[1:]]
+    # Without a preference, the package with the last id would be chosen.
+    public = stored.package(data, owners[0], "public")
+    stored.store(glance, [public, *shared])
+
+    releases = images.resolve(requirements={package_name: "*"}).json()["releases"]
+
+    assert [each["id"] for each in releases if each["name"] == package_name] == [public.id]
+
+
 def test_names_are_compared_by_case(glance: Glance, images: ImageClient, package_name: str) -> None:
     data = packages.package(package_name.upper())
     stored.store(glance, [stored.package(data, images.project)])
