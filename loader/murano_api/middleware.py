@@ -4,7 +4,8 @@
 
 In the pipeline, the filter follows ``authtoken`` and ``context``. It answers all requests for
 ``/v1/catalog`` and below, all requests for static actions, and some requests for schemas (see
-``object_schemas``). It passes all other requests on to Murano.
+``object_schemas``). It passes all other requests on to Murano, unless it refuses their bodies (see
+``passed_requests``).
 """
 
 import re
@@ -12,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import routes
+import webob
 from murano.common import wsgi
 from oslo_config import cfg
 from webob import exc
 
-from loader.murano_api import object_schemas, request_bodies, uploaded_package
+from loader.murano_api import object_schemas, passed_requests, request_bodies, uploaded_package
 from loader.murano_api.packages import CatalogController
 from loader.murano_api.request_repository import RequestRepositories
 from loader.murano_api.static_actions import StaticActionController
@@ -81,13 +83,23 @@ class CatalogFilter:
         path = re.sub("/+", "/", _path(environ)).rstrip("/")
         found = self._mapper.match(path, environ)
         if not found:
-            is_answered = _ANSWERED.match(path)
-            application = exc.HTTPNotFound() if is_answered else self._application
-            return application(environ, start_response)
+            if _ANSWERED.match(path):
+                return exc.HTTPNotFound()(environ, start_response)  # type: ignore[no-any-return]
+            return self._pass_on(environ, start_response)
         environ["wsgiorg.routing_args"] = ((), found)
         resource: wsgi.Resource = found["controller"]
         answer: Iterable[bytes] = resource(environ, start_response)
         return answer
+
+    def _pass_on(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        application = self._application
+        try:
+            passed_requests.check(webob.Request(environ))
+        except exc.HTTPClientError as error:
+            application = error
+        return application(environ, start_response)
 
 
 def _path(environ: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from webob import exc
 
 from glare_murano.fields import MAX_ELEMENTS
 from glare_murano.package.errors import quoted
-from loader.murano_api import upload_forms
+from loader.murano_api import body_limits, upload_forms
 
 CONF = cfg.CONF
 
@@ -35,8 +35,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
     """Murano's reader of bodies, with a limit on their size."""
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
-        if request.content_length is None and request.headers.get("Transfer-Encoding"):
-            raise exc.HTTPLengthRequired(explanation="Send the header Content-Length")
+        body_limits.check_length(request)
         # A body may have 1 MiB more than an archive, for the metadata and the multipart form.
         if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
             raise _too_large()
