@@ -6,23 +6,36 @@ Murano reads a body of any size, and parses it by its content type, on every pat
 it checks a policy.
 """
 
+import json
+from typing import Any
+
 import webob
 from webob import exc
 
 from glare_murano.package.errors import quoted
 from loader.murano_api import body_limits
 
+# The largest patch of a model, in bytes. If a value in it is not valid, Murano formats the value in
+# its log.
+MAX_PATCH = 256 * 1024
+
 _JSON = "application/json"
+_PATCH = "application/env-model-json-patch"
+_PATCH_OF_PACKAGE = "application/murano-packages-json-patch"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
 
 def check(request: webob.Request) -> None:
-    """Check the body of a request. The body is not read.
+    """Check the body of a request. After this call, the body can be read again.
 
+    Only the patch of a model is read. Murano would check its schema for each of the changes.
+
+    :raises HTTPBadRequest: if a patch is not valid JSON, or has too many changes.
     :raises HTTPLengthRequired: if the request does not say how long the body is.
     :raises HTTPRequestEntityTooLarge: if the body is too large.
-    :raises HTTPUnsupportedMediaType: if the body is an HTML form. Murano's router looks for
-        ``_method`` in each form, and webob's parser takes a time that grows with the square of a
+    :raises HTTPUnsupportedMediaType: if the body is the patch of a package, or an HTML form. In a
+        patch, Murano would compare each element of a list with all others. In a form, its router
+        would look for ``_method``, and webob's parser takes a time that grows with the square of a
         header's size. No request of Murano's API is a form, except uploads of packages.
     """
     body_limits.check_length(request)
@@ -33,4 +46,19 @@ def check(request: webob.Request) -> None:
         raise exc.HTTPUnsupportedMediaType(
             detail=f"The request is a form, of the type {quoted(kind)}; send {_JSON}"
         )
-    body_limits.check_size(request)
+    if kind == _PATCH_OF_PACKAGE:
+        raise exc.HTTPUnsupportedMediaType(
+            detail=f"The request changes no package, but has the type {quoted(kind)}; send {_JSON}"
+        )
+    if kind == _PATCH:
+        body_limits.check_size(request, MAX_PATCH, "send fewer changes")
+        body_limits.check_changes(_parse(request.body))
+    else:
+        body_limits.check_size(request, body_limits.MAX_BODY, "send applications separately")
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (RecursionError, ValueError) as error:
+        raise exc.HTTPBadRequest(explanation=f"The patch is not valid JSON: {error}") from error

@@ -25,8 +25,6 @@ _MIB = 1024 * 1024
 _UPLOAD = "multipart/form-data"
 # The end of the content types of changes. Murano reads a body by its content type on every path.
 _CHANGES = "-json-patch"
-# The largest number of changes in a request. Murano checks its schema for each of them.
-_MAX_CHANGES = 200
 # Murano would also answer with application/octet-stream, which it cannot write.
 _ANSWERS = ("application/json", "application/xml")
 
@@ -95,11 +93,8 @@ def _check_changes(body: Any) -> None:
 
     :raises HTTPBadRequest: if there are too many changes, or if a list is not valid.
     """
-    if not isinstance(body, list):
-        return
-    if len(body) > _MAX_CHANGES:
-        raise exc.HTTPBadRequest(explanation=f"A request has at most {_MAX_CHANGES} changes")
-    for change in body:
+    body_limits.check_changes(body)
+    for change in body if isinstance(body, list) else []:
         if isinstance(change, dict):
             _check_lists(change)
 

@@ -1175,6 +1175,43 @@ def test_a_body_outside_the_catalogue_has_a_limit(send: Send, name: str) -> None
     assert f"The body has {limit + 1} bytes, at most {limit} are allowed" in refused.text
 
 
+_MODEL_PATCH = "application/env-model-json-patch"
+_CHANGE = {"op": "replace", "path": "/name", "value": "x"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("PATCH", "environments/x/model/"), ("POST", "environments")]
+)
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "reason"),
+    [
+        (201 * [_CHANGE], _MODEL_PATCH, 400, "at most 200 changes"),
+        (json.dumps([_CHANGE]).ljust(256 * 1024 + 1), _MODEL_PATCH, 413, "262144 are allowed"),
+        ("{", _MODEL_PATCH, 400, "not valid JSON"),
+        (100_000 * "[", _MODEL_PATCH, 400, "not valid JSON"),
+        ([_ADDED], "application/murano-packages-json-patch", 415, "changes no package"),
+    ],
+)
+def test_a_patch_outside_the_catalogue_is_refused(
+    send: Send, method: str, path: str, body: Any, kind: str, status: int, reason: str
+) -> None:
+    data = body if isinstance(body, str) else json.dumps(body)
+    answer = send(method, f"../{path}", data, kind)
+    assert answer.status_code == status, answer.text
+    assert reason in answer.text
+
+
+def test_a_patch_of_a_model_reaches_murano(send: Send) -> None:
+    body = json.dumps(200 * [_CHANGE]).ljust(256 * 1024)
+    answer = send("PATCH", "../environments/x/model/", body, _MODEL_PATCH)
+    assert answer.status_code == 404
+    assert "Environment" in answer.text
+
+    body = json.dumps([{**_CHANGE, "value": 1}])
+    answer = send("PATCH", "../environments/x/model/", body, _MODEL_PATCH)
+    assert "1 is not of type" in answer.text
+
+
 # eventlet's server, which is that of murano-api, passes a body without a length on, however long it
 # is. The server of the other tests reads such a body first. Printed are the status, and how many
 # requests the filter has passed on.
