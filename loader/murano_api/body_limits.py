@@ -12,6 +12,8 @@ from glare_murano.package.sandbox import MAX_ANSWER
 # The largest body without a file, in bytes. A body is a part of a model, and no cell of the engine
 # returns a model that is larger.
 MAX_BODY = MAX_ANSWER
+# The largest JSON patch, in bytes. If a value in it is not valid, Murano formats it for its log.
+MAX_PATCH = 256 * 1024
 # The largest number of changes in a request. Murano checks its schema for each of them.
 MAX_CHANGES = 200
 

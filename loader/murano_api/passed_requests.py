@@ -15,10 +15,6 @@ from webob import exc
 from glare_murano.package.errors import quoted
 from loader.murano_api import body_limits
 
-# The largest patch of a model, in bytes. If a value in it is not valid, Murano formats the value in
-# its log.
-MAX_PATCH = 256 * 1024
-
 _JSON = "application/json"
 _PATCH = "application/env-model-json-patch"
 _PATCH_OF_PACKAGE = "application/murano-packages-json-patch"
@@ -51,7 +47,7 @@ def check(request: webob.Request) -> None:
             detail=f"The request changes no package, but has the type {quoted(kind)}; send {_JSON}"
         )
     if kind == _PATCH:
-        body_limits.check_size(request, MAX_PATCH, "send fewer changes")
+        body_limits.check_size(request, body_limits.MAX_PATCH, "send fewer changes")
         body_limits.check_changes(_parse(request.body))
     else:
         body_limits.check_size(request, body_limits.MAX_BODY, "send applications separately")

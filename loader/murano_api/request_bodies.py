@@ -34,9 +34,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
         body_limits.check_length(request)
-        # A body may have 1 MiB more than an archive, for the metadata and the multipart form.
-        if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
-            raise _too_large()
+        _check_size(request)
         try:
             if request.content_type.endswith(_CHANGES):
                 _check_changes(json.loads(request.body or b"null"))
@@ -86,6 +84,22 @@ def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     metadata = others[0] if others else {}
     _check_lists(metadata)
     return files[0], metadata
+
+
+def _check_size(request: webob.Request) -> None:
+    """Check the size of a body, before it is read.
+
+    :raises HTTPBadRequest: if an upload is too large.
+    :raises HTTPRequestEntityTooLarge: if another body is too large.
+    """
+    if request.content_type == _UPLOAD:
+        # A form may have 1 MiB more than an archive, for the metadata and for its own headers.
+        if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
+            raise _too_large()
+    elif request.content_type.endswith(_CHANGES):
+        body_limits.check_size(request, body_limits.MAX_PATCH, "send fewer changes")
+    else:
+        body_limits.check_size(request, body_limits.MAX_BODY, "shorten the values in it")
 
 
 def _check_changes(body: Any) -> None:

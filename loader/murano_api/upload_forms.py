@@ -19,6 +19,8 @@ MAX_PARTS = 10
 # The most headers of a part, and the largest size of one of them, in bytes.
 MAX_HEADERS = 8
 MAX_HEADER = 4096
+# The largest size of all parts that are not files, in bytes.
+MAX_METADATA = 1024 * 1024
 
 
 class File(NamedTuple):
@@ -45,16 +47,24 @@ def read_form(request: webob.Request) -> list[Any]:
         headersize_limit=MAX_HEADER,
     )
     try:
-        return [_part(part) for part in parser]
+        parts = list(parser)
     except multipart.ParserLimitReached as error:
         raise exc.HTTPBadRequest(
             explanation=f"{error}: a form has at most {MAX_PARTS} parts, and a part has at most "
             f"{MAX_HEADERS} headers of {MAX_HEADER} bytes; an upload needs two parts, the archive "
             f"of a package and its metadata"
         ) from error
+    # Parsed JSON takes up to 30 times the memory, and the policy is checked later.
+    size = sum(part.size for part in parts if not part.filename)
+    if size > MAX_METADATA:
+        raise exc.HTTPBadRequest(
+            explanation=f"The form has {size} bytes besides files; the metadata of a package have "
+            f"at most {MAX_METADATA} bytes"
+        )
+    return [_value(part) for part in parts]
 
 
-def _part(part: multipart.MultipartPart) -> Any:
+def _value(part: multipart.MultipartPart) -> Any:
     if part.filename:
         return File(part.file)
     try:

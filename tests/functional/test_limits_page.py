@@ -22,7 +22,7 @@ from glare_murano.package import (
 from glare_murano.package.sandbox import turns
 from glare_murano.service import batches, request_reading
 from loader import config
-from loader.murano_api import body_limits, passed_requests, upload_forms
+from loader.murano_api import body_limits, upload_forms
 from loader.transport import retries
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -63,11 +63,12 @@ FIXED = {
     "Parts of the form of an upload, in murano-api": upload_forms.MAX_PARTS,
     "Headers of a part of this form": upload_forms.MAX_HEADERS,
     "Size of one of these headers": upload_forms.MAX_HEADER,
+    "Size of the metadata of an upload, in murano-api": upload_forms.MAX_METADATA,
     "Packages of a publication": wire.MAX_PUBLICATIONS,
     "Size of a request without an archive": request_reading.MAX_BODY,
-    "Body of a request that murano-api passes on": body_limits.MAX_BODY,
-    "Patch of an environment's model, in murano-api": passed_requests.MAX_PATCH,
-    "Changes in a JSON patch, in murano-api": body_limits.MAX_CHANGES,
+    "Body of another request, in murano-api": body_limits.MAX_BODY,
+    "JSON patch, in murano-api": body_limits.MAX_PATCH,
+    "Changes in such a patch": body_limits.MAX_CHANGES,
     "Characters of a query in a URL": request_reading.MAX_QUERY,
     "Levels in the JSON of a request": request_reading.MAX_DEPTH,
     "Requirements of a dependency query": wire.MAX_REQUIREMENTS,

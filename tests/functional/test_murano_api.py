@@ -615,13 +615,46 @@ def test_a_form_without_a_boundary_is_refused(send: Send, content_type: str) -> 
 
 
 def test_an_upload_beyond_the_limit_is_refused(send: Send) -> None:
-    def form(size: int) -> bytes:
-        return _part("a", size * b"x", "a.zip") + _END
+    def form(*sizes: int) -> bytes:
+        return b"".join(_part("a", size * b"x", "a.zip") for size in sizes) + _END
 
-    for size in (5 * 1024**2 + 1, 7 * 1024**2):
-        answer = send("POST", "packages", form(size), _FORM_TYPE)
+    # The last form is not parsed, since the files together exceed the limit.
+    for sizes in ([5 * 1024**2 + 1], [7 * 1024**2], [4 * 1024**2, 4 * 1024**2]):
+        answer = send("POST", "packages", form(*sizes), _FORM_TYPE)
         assert answer.status_code == 400
         assert "package_size_limit is 5 MB" in answer.text
+
+
+def test_the_metadata_of_an_upload_have_a_limit(send: Send) -> None:
+    def upload(*sizes: int) -> str:
+        others = [_part("metadata", b"{}".ljust(size)) for size in sizes]
+        body = b"".join([_part("a", b"PK", "a.zip"), *others, _END])
+        answer = send("POST", "packages", body, _FORM_TYPE)
+        assert answer.status_code == 400
+        return answer.text
+
+    limit = 1024**2
+    assert "not a ZIP file" in upload(limit)
+    for sizes in ([limit + 1], [limit - 9, 10]):
+        assert f"has {limit + 1} bytes besides files" in upload(*sizes)
+        assert f"at most {limit} bytes" in upload(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type", "limit"),
+    [
+        ("POST", "categories", "application/json", 4 * 1024**2),
+        ("POST", "../actions", "application/json", 4 * 1024**2),
+        ("POST", "packages", "application/json", 4 * 1024**2),
+        ("PATCH", "packages/x", "application/murano-packages-json-patch", 256 * 1024),
+    ],
+)
+def test_a_body_without_a_file_has_a_limit(
+    send: Send, method: str, path: str, content_type: str, limit: int
+) -> None:
+    for size, status in ((limit, 400), (limit + 1, 413)):
+        answer = send(method, path, b"[1]".ljust(size), content_type, "admin")
+        assert answer.status_code == status, answer.text
 
 
 @pytest.mark.parametrize(
