@@ -26,6 +26,7 @@ from loader.murano_api import body_limits, upload_forms
 from loader.transport import retries
 
 ROOT = pathlib.Path(__file__).parents[2]
+WAITING = "loader/engine/cells/waiting_tasks.py"
 PAGE = ROOT / "doc" / "source" / "reference" / "limits.rst"
 UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024**2}
 
@@ -33,12 +34,13 @@ UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024**2}
 def _in_source(module: str, name: str) -> int:
     """Read a constant of a module that cannot be imported beside Glare."""
     source = (ROOT / module).read_text()
-    (number,) = re.findall(rf"^{name} = (\d+)$", source, re.MULTILINE)
-    return int(number)
+    found = re.findall(rf"^{name} = (\d+)( \* 1024\*\*2)?$", source, re.MULTILINE)
+    ((number, mebibytes),) = found
+    return int(number) * (1024**2 if mebibytes else 1)
 
 
 FIXED = {
-    "Model of a task in a cell": sandbox.MAX_ANSWER,
+    "Model that a task in a cell saves": sandbox.MAX_ANSWER,
     "Characters of a path": archive_rules.DEFAULT_LIMITS.path_length,
     "Directories in a path": archive_rules.DEFAULT_LIMITS.path_depth,
     "Size of a YAML file": safe_yaml.MAX_SIZE,
@@ -55,9 +57,10 @@ FIXED = {
     "Base classes of a class": classes.MAX_BASES,
     "Elements of all lists and mappings": fields.MAX_ELEMENTS,
     "Tags": fields.MAX_TAGS,
-    "Tasks of a project that wait in a worker": _in_source(
-        "loader/engine/cells/waiting_tasks.py", "MAX_WAITING"
-    ),
+    "Tasks of a project that wait in a worker": _in_source(WAITING, "MAX_WAITING"),
+    "Size of these tasks": _in_source(WAITING, "MAX_SIZE"),
+    "Size of the waiting tasks of all projects": _in_source(WAITING, "MAX_TOTAL_SIZE"),
+    "Size of a task in a cell": _in_source(WAITING, "MAX_TASK"),
     "Size of all fields, in JSON": fields.MAX_TOTAL_SIZE,
     "Uploads of a project that wait for their turn": turns.MAX_WAITING,
     "Parts of the form of an upload, in murano-api": upload_forms.MAX_PARTS,

@@ -130,6 +130,16 @@ def test_deployment_returns_the_pins_in_the_model(deployed: Any) -> None:
     }
 
 
+def test_a_task_that_is_too_large_fails_and_keeps_its_model(service: Service) -> None:
+    model = environment()
+    model["Objects"]["?"]["padding"] = 5 * 1024**2 * "x"
+
+    result = service.api.run(model, services.environment_id(model), "deploy")
+
+    assert "at most 5242880 are allowed" in result["action"]["result"]["message"]
+    assert result["model"] == model
+
+
 def test_every_package_comes_through_the_loader(service: Service, deployed: Any) -> None:
     loaded = re.findall(
         r"Loaded (\d+) packages: \d+ requests, (\d+) archives \(\d+ bytes\) downloaded",

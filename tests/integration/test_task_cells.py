@@ -6,6 +6,7 @@ The code of the packages runs Python; see ``break_out``.
 """
 
 import base64
+import gc
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import re
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -627,16 +629,22 @@ def test_many_waiting_tasks_go_back_at_a_constant_rate(conf: Any, returned: list
         assert "third" in [task["project_id"] for task in returned]
 
 
-def test_a_task_fails_if_too_many_of_its_project_wait(
-    conf: Any, returned: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = []
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str]]:
+    """The results of tasks that have ended, with the ids of their environments."""
+    found = []
 
     class Api:
         def process_result(self, result: Any, environment_id: str) -> None:
-            results.append((result, environment_id))
+            found.append((result, environment_id))
 
     monkeypatch.setattr(rpc, "api", Api)
+    return found
+
+
+def test_a_task_fails_if_too_many_of_its_project_wait(
+    conf: Any, returned: list[Any], results: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting_tasks, "MAX_WAITING", 2)
     conf.set_override("max_task_cells", 1, "engine")
     with task_cells.turn({"project_id": "other"}):
@@ -652,6 +660,108 @@ def test_a_task_fails_if_too_many_of_its_project_wait(
     assert f"2 tasks of the project {demo.PROJECT} wait" in message
     assert [task["project_id"] for task in returned] == [demo.PROJECT] * 2 + ["third"]
     # Then other tasks of the project may wait.
-    waiting_tasks.waiting.add(_TASK)
+    waiting_tasks.waiting.add(demo.PROJECT, json.dumps(_TASK))
     eventlet.sleep(0.1)
     assert len(returned) == 4
+
+
+class _Model(dict[str, Any]):
+    """A model to which a weak reference can refer."""
+
+
+def _task_of(size: int, project: str = demo.PROJECT) -> dict[str, Any]:
+    """Return a task that has a number of bytes in JSON."""
+    task = {**_TASK, "project_id": project, "model": _Model(_TASK["model"], Objects="")}
+    task["model"]["Objects"] = (size - len(json.dumps(task))) * "x"
+    assert len(json.dumps(task)) == size
+    return task
+
+
+def test_a_task_that_is_too_large_fails_before_it_begins(
+    conf: Any, returned: list[Any], results: list[Any]
+) -> None:
+    conf.set_override("max_task_cells", 1, "engine")
+    limit = 5 * 1024**2
+    allowed, refused = _task_of(limit), _task_of(limit + 1)
+    for task in (refused, {**allowed, "waits": True}):
+        with task_cells.turn({"project_id": "other"}):
+            murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+    # With a free turn as well.
+    murano_engine.TaskProcessingEndpoint.handle_task({}, refused)
+
+    assert len(results) == 2
+    for result, environment_id in results:
+        assert (environment_id, result["model"]) == ("test", refused["model"])
+        message = result["action"]["result"]["message"]
+        assert f"the task has {limit + 1} bytes" in message
+        assert f"at most {limit} are allowed" in message
+        assert result["action"]["result"]["details"] == ""
+    waiting_tasks.waiting.send_back()
+    eventlet.sleep(0.1)
+    assert returned == [{**allowed, "waits": True}]
+
+
+def test_the_tasks_of_a_project_that_wait_have_a_size(
+    conf: Any, returned: list[Any], results: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("MAX_TASK", 1000), ("MAX_SIZE", 2500), ("MAX_TOTAL_SIZE", 3000)):
+        monkeypatch.setattr(waiting_tasks, name, size)
+    conf.set_override("max_task_cells", 1, "engine")
+
+    def refusals(*tasks: dict[str, Any]) -> list[str]:
+        before = len(results)
+        with task_cells.turn({"project_id": "other"}):
+            for task in tasks:
+                murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+        return [result["action"]["result"]["message"] for result, _ in results[before:]]
+
+    assert refusals(*[_task_of(1000)] * 2, _task_of(500)) == []
+    (refusal,) = refusals(_task_of(300))
+    assert f"the tasks of the project {demo.PROJECT} that wait" in refusal
+    assert "would have 2800 bytes, at most 2500 are allowed" in refusal
+    # Another project is limited only when all tasks together exceed the limit.
+    assert refusals(_task_of(400, "second")) == []
+    assert refusals(_task_of(600, "second"), _task_of(1000, "third")) == []
+    (refusal,) = refusals(_task_of(300, "second"))
+    assert "would have 1300 bytes, at most 1000 are allowed" in refusal
+
+    waiting_tasks.waiting.send_back()
+    eventlet.sleep(0.1)
+    assert len(returned) == 6
+    waiting_tasks.waiting.add(demo.PROJECT, 2500 * "x")
+
+
+def test_a_waiting_task_does_not_keep_its_model(conf: Any, returned: list[Any]) -> None:
+    conf.set_override("max_task_cells", 1, "engine")
+    task = _task_of(1000)
+    model, content = weakref.ref(task["model"]), dict(task["model"])
+    with task_cells.turn({"project_id": "other"}):
+        murano_engine.TaskProcessingEndpoint.handle_task({}, task)
+    del task
+    gc.collect()
+    assert model() is None
+
+    waiting_tasks.waiting.send_back()
+    eventlet.sleep(0.1)
+    assert returned[0]["model"] == content
+
+
+def test_tasks_go_back_one_after_another(
+    returned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = []
+
+    class Queue:
+        def handle_task(self, task: Any) -> None:
+            at_once.append(task)
+            eventlet.sleep(0.01)
+            returned.append(len(at_once))
+            at_once.remove(task)
+
+    monkeypatch.setattr(rpc, "engine", Queue)
+    for _ in range(3):
+        waiting_tasks.waiting.add(demo.PROJECT, json.dumps(_TASK))
+    waiting_tasks.waiting.send_back()
+    while waiting_tasks.waiting:
+        eventlet.sleep(0.01)
+    assert returned == [1, 1, 1]

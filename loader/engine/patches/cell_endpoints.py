@@ -15,7 +15,7 @@ from glare_murano.package.sandbox import Busy
 from loader.engine import tasks
 from loader.engine.adapter import EnginePackageLoader
 from loader.engine.cells import endpoints, request_cells, task_cells, waiting_tasks
-from loader.engine.cells.waiting_tasks import TooManyWaiting
+from loader.engine.cells.waiting_tasks import TaskTooLarge, TooManyWaiting
 
 LOG = logging.getLogger(__name__)
 
@@ -72,8 +72,8 @@ def limit_tasks() -> None:
 
     Murano 16 runs as many tasks as oslo.messaging receives at once, all of one project if it sends
     them first. Here, a task that gets no turn goes back to the queue, where another worker can take
-    it, and the owner of the environment gets a report. If too many tasks of its project wait, it
-    fails.
+    it, and the owner of the environment gets a report. If too many tasks of its project wait, or if
+    it is too large, it fails.
     """
     handle_task = engine.TaskProcessingEndpoint.handle_task
 
@@ -81,32 +81,49 @@ def limit_tasks() -> None:
         if tasks.running.is_stopping or not task_cells.are_enabled():
             handle_task(context, task)
             return
+        try:
+            text = waiting_tasks.to_json(task)
+        except TaskTooLarge as error:
+            _fail(task, error)
+            return
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(task_cells.turn(task))
             except Busy:
-                _wait(task)
+                _wait(task, text)
             else:
+                # A task may run for hours.
+                del text
                 handle_task(context, task)
 
     engine.TaskProcessingEndpoint.handle_task = staticmethod(handle_in_turn)
 
 
-def _wait(task: Mapping[str, Any]) -> None:
-    """Let a task wait, and report it once; if too many tasks wait, let it fail."""
+def _wait(task: Mapping[str, Any], text: str) -> None:
+    """Let a task wait, and report it once; if too many tasks wait, let it fail.
+
+    :param text: the task as JSON.
+    """
     try:
-        waiting_tasks.waiting.add(task)
+        waiting_tasks.waiting.add(task["project_id"], text)
     except TooManyWaiting as error:
-        executor = engine.TaskExecutor(task)
-        result = executor.exception_result(error, None, "<queue>")
-        rpc.api().process_result({**result, "model": executor.model}, task["id"])
+        _fail(task, error)
         return
     if not waiting_tasks.has_waited(task):
-        text = "The task waits in the queue, since too many tasks run"
+        report = "The task waits in the queue, since too many tasks run"
         try:
-            status_reporter.StatusReporter(task["id"]).report(None, text)
+            status_reporter.StatusReporter(task["id"]).report(None, report)
         except Exception:
             LOG.warning("A report that a task waits was not sent", exc_info=True)
+
+
+def _fail(task: Mapping[str, Any], error: Exception) -> None:
+    """Let a task fail that has not begun; its environment keeps its model."""
+    executor = engine.TaskExecutor(task)
+    result = executor.exception_result(error, None, "<queue>")
+    # Without a traceback, the result is not longer than the task, which RabbitMQ has accepted.
+    result["action"]["result"]["details"] = ""
+    rpc.api().process_result({**result, "model": executor.model}, task["id"])
 
 
 def _session(known: Mapping[str, Any]) -> execution_session.ExecutionSession:
