@@ -184,7 +184,7 @@ SERVICE_OPTIONS: options.Options = {
             "requests of a project wait.",
         ),
         cfg.IntOpt(
-            "max_project_cells",
+            "max_project_request_cells",
             min=1,
             default=4,
             help="How many static actions and requests for schemas of one project a worker runs in "

@@ -98,7 +98,7 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     yield engine_conf
     for group, names in (
         ("engine", ("package_loader", "packages_service", "request_cells", "task_cells")),
-        ("engine", ("max_project_cells", "max_request_cells", "request_seconds")),
+        ("engine", ("max_project_request_cells", "max_request_cells", "request_seconds")),
         ("engine", ("max_green_threads", "max_task_memory")),
         ("engine", ("max_task_cells", "max_project_task_cells", "task_seconds")),
         ("engine", ("share_agent_password",)),

@@ -318,7 +318,10 @@ def test_cells_of_a_project_take_turns(
 ) -> None:
     assert run_python("result = 1") == 1
     conf.set_override("request_seconds", 1, "engine")
-    for option, turns in (("max_project_cells", [demo.PROJECT]), ("max_request_cells", ["other"])):
+    for option, turns in (
+        ("max_project_request_cells", [demo.PROJECT]),
+        ("max_request_cells", ["other"]),
+    ):
         with request_cells._turns.turn(*turns, 8, 4, 1):
             conf.set_override(option, 1, "engine")
             with pytest.raises(crossing_errors.CellError, match="too many requests"):

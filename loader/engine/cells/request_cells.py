@@ -75,12 +75,12 @@ def _run(session: ExecutionSession, request: Mapping[str, Any]) -> Any:
 def _turn(session: ExecutionSession) -> Iterator[None]:
     """Wait for a turn of the project among the cells of this worker."""
     conf = engine.CONF.engine
-    limits = conf.max_request_cells, conf.max_project_cells
+    limits = conf.max_request_cells, conf.max_project_request_cells
     try:
         with _turns.turn(session.project_id, *limits, conf.request_seconds):
             yield
     except Busy as error:
         raise crossing_errors.CellError(
             "too many requests of packages run at once; try again later ([engine] "
-            "max_request_cells, max_project_cells)"
+            "max_request_cells, max_project_request_cells)"
         ) from error
