@@ -63,16 +63,16 @@ IMPORTING = "importing"
 
 # The property that contains the id of the task of a running import.
 _LOCK = "os_glance_import_task"
-# The property by which a request claims an image, to stage or import its data; see ``claimed``. No
-# API can write properties with the prefix ``os_glance``.
-CLAIM = "os_glance_murano_claim"
+# The property by which a request reserves an image, to stage or import its data; see
+# ``reserved_image``. No API can write properties with the prefix ``os_glance``.
+RESERVATION = "os_glance_murano_reservation"
 # The property of a package that a request deletes; see ``image_removals`` and
 # ``image_rows.Deletion``.
 DELETION = "os_glance_murano_deletion"
 # Properties that exist only during a staging or an import.
 PROGRESS = (
     _LOCK,
-    CLAIM,
+    RESERVATION,
     "os_glance_importing_to_stores",
     "os_glance_failed_import",
     "os_glance_stage_host",
@@ -126,8 +126,8 @@ _saving = threading.local()
 # The open session of the thread. Glance's functions join its transaction; see ``writing``.
 _joined = threading.local()
 
-# Another request has claimed the image; see ``claimed``.
-Claimed = exception.Duplicate
+# Another request has reserved the image; see ``reserved_image``.
+ImageReserved = exception.Duplicate
 # The file of property protections is missing or malformed; Glance logs the reason.
 InvalidProtections = exception.InvalidPropertyProtectionConfiguration
 
@@ -172,28 +172,29 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 
 
 @contextlib.contextmanager
-def claimed(image_id: str) -> Iterator[str]:
+def reserved_image(image_id: str) -> Iterator[str]:
     """Reserve an image for a request that stages or imports its data.
 
     Until the ``with`` statement ends, no other request can reserve the image, unless it finds no
-    progress for a long time and removes the claim; see ``image_staging``.
+    progress for a long time and removes the reservation; see ``image_staging``.
 
-    :returns: the claim, which is the value of the property ``CLAIM``.
-    :raises Claimed: if another request has reserved the image.
+    :returns: the reservation, which is the value of the property ``RESERVATION``.
+    :raises ImageReserved: if another request has reserved the image.
     :raises RefusedRequest: if another request has deleted the image.
     """
-    claim = str(uuid.uuid4())
+    reservation = str(uuid.uuid4())
+    entry = image_id, RESERVATION, reservation
     database = glance.db.get_api()
     try:
-        retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+        retry(functools.partial(database.image_set_property_atomic, *entry))
     except db_exception.DBReferenceError as error:
         # The image has no row, since it was a draft and was deleted.
         raise not_found(f"No image found with ID {image_id}") from error
     try:
-        yield claim
+        yield reservation
     finally:
         with contextlib.suppress(exception.NotFound):
-            retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
+            retry(functools.partial(database.image_delete_property_atomic, *entry))
 
 
 def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | None:

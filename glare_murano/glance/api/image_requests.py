@@ -74,7 +74,7 @@ class ImageRequestFilter:
         self._application = application
         internals.log_lost_tasks()
         internals.repeat_whole_transactions()
-        own = (internals.CLAIM, internals.DELETION)
+        own = (internals.RESERVATION, internals.DELETION)
         internals.keep_properties_through_saves([*own, *images.PROPERTIES])
         internals.keep_attributes_through_saves(images.CONTAINER_FORMAT, image_changes.save)
         internals.check_member_changes(images.CONTAINER_FORMAT, image_changes.change_member)

@@ -66,31 +66,31 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
     if is_staging:
         _cancel_killed(image)
     elif internals.is_staged_elsewhere(image.properties):
-        # Glance passes on the request to the process that has the data, and that process claims the
-        # image. A second request would interrupt an import that runs there.
-        if internals.CLAIM in image.properties:
-            raise _claimed(image)
+        # Glance passes on the request to the process that has the data, and that process reserves
+        # the image. A second request would interrupt an import that runs there.
+        if internals.RESERVATION in image.properties:
+            raise _reserved(image)
         return req.get_response(application)
     try:
-        with internals.claimed(image.id) as claim:
+        with internals.reserved_image(image.id) as reservation:
             if is_staging:
                 _remove_staged(image.id)
             response = req.get_response(application)
             # Glance answers with 500 if the status is not that of a running import any more.
             if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
-                _check_claim(image, claim)
+                _check_reservation(image, reservation)
             return response
-    except internals.Claimed as error:
-        raise _claimed(image) from error
+    except internals.ImageReserved as error:
+        raise _reserved(image) from error
 
 
-def _check_claim(image: ImageRow, claim: str) -> None:
-    """Check that a request still has its claim.
+def _check_reservation(image: ImageRow, reservation: str) -> None:
+    """Check that a request still has its reservation.
 
-    :raises RefusedRequest: if another request has removed the claim.
+    :raises RefusedRequest: if another request has removed the reservation.
     """
     found = image_rows.find_image(image.id)
-    if found is None or found.properties.get(internals.CLAIM) != claim:
+    if found is None or found.properties.get(internals.RESERVATION) != reservation:
         raise conflict(
             f"this request made no progress for {SETTINGS['import_timeout']} seconds, and another "
             f"one has taken its place; read image {image.id}, and stage the data again if it is "
@@ -110,7 +110,7 @@ def _is_open(image: ImageRow) -> bool:
     return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
 
 
-def _claimed(image: ImageRow) -> RefusedRequest:
+def _reserved(image: ImageRow) -> RefusedRequest:
     return conflict(
         f"another request is staging or importing the package of image {image.id}; wait for it"
     )
@@ -121,7 +121,7 @@ def _cancel_killed(image: ImageRow) -> None:
 
     A process is assumed to be killed after ``import_timeout`` seconds without progress.
     """
-    if internals.CLAIM not in image.properties and image.status not in _BEGUN:
+    if internals.RESERVATION not in image.properties and image.status not in _BEGUN:
         return
     progress = internals.find_task_progress(image.properties) or image.updated_at
     idle = timeutils.utcnow() - max(progress, image.updated_at)

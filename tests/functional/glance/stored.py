@@ -90,14 +90,14 @@ def write_property(glance: Glance, image_id: str, name: str, value: str) -> None
 
 
 @contextlib.contextmanager
-def deleted_before_claim(glance: Glance, image_id: str) -> Iterator[None]:
-    """Let SQLite delete a draft before a request claims it, as another request can at that time."""
+def deleted_before_reservation(glance: Glance, image_id: str) -> Iterator[None]:
+    """Let SQLite delete a draft before a request reserves it, as another request can then."""
     deleted = (
         f"DELETE FROM image_properties WHERE image_id = '{image_id}';"
         f"DELETE FROM images WHERE id = '{image_id}';"
     )
-    claim = f"NEW.image_id = '{image_id}' AND NEW.name = 'os_glance_murano_claim'"
-    trigger = f"BEFORE INSERT ON image_properties WHEN {claim} BEGIN {deleted} END"
+    reservation = f"NEW.image_id = '{image_id}' AND NEW.name = 'os_glance_murano_reservation'"
+    trigger = f"BEFORE INSERT ON image_properties WHEN {reservation} BEGIN {deleted} END"
     with glance.connection() as connection:
         connection.exec_driver_sql(f"CREATE TRIGGER deletion {trigger}")
     yield

@@ -284,7 +284,7 @@ def test_one_request_at_a_time_brings_data(
     images: ImageClient, glance: service.Glance, method: str, end: str
 ) -> None:
     image_id = images.create(NAME).json()["id"]
-    stored.write_property(glance, image_id, "os_glance_murano_claim", "of another request")
+    stored.write_property(glance, image_id, "os_glance_murano_reservation", "of another request")
 
     staged = images.request(
         method,
@@ -303,7 +303,7 @@ def test_a_draft_that_is_deleted_before_its_staging_is_missing(
 ) -> None:
     image_id = images.create(package_name).json()["id"]
 
-    with stored.deleted_before_claim(glance, image_id):
+    with stored.deleted_before_reservation(glance, image_id):
         answers = [images.put(image_id, b""), images.start_import(image_id)]
 
     assert [answer.status_code for answer in answers] == [404, 404]
@@ -338,14 +338,14 @@ def test_data_that_a_killed_process_has_left_is_replaced(
     assert images.request("GET", f"/v2/images/{image_id}/file").content == data
 
 
-def test_a_claim_that_was_left_behind_leads_to_no_other_data(
+def test_a_reservation_that_was_left_behind_leads_to_no_other_data(
     images: ImageClient, glance: service.Glance
 ) -> None:
     data = packages.package(NAME)
     package = stored.package(data, images.project)
     stored.store(glance, [package])
     # Of a request whose connection to the database broke, longer ago than an import may take.
-    stored.write_property(glance, package.id, "os_glance_murano_claim", "of another request")
+    stored.write_property(glance, package.id, "os_glance_murano_reservation", "of another request")
 
     assert images.put(package.id, packages.package(NAME, Author="Other")).status_code == 409
     assert images.start_import(package.id).status_code == 409

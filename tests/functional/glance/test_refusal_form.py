@@ -63,7 +63,7 @@ def test_clients_read_each_refusal(
     status: int,
     reason: str,
 ) -> None:
-    stored.write_property(glance, draft, "os_glance_murano_claim", "of another request")
+    stored.write_property(glance, draft, "os_glance_murano_reservation", "of another request")
     # As python-glanceclient sends it.
     images._http.headers["Accept"] = "*/*"
 
