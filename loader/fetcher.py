@@ -88,7 +88,7 @@ class Fetcher:
 
     def _source(self, choice: Choice) -> PackageSource:
         release = choice.release
-        directory = choice.catalog.folder(release)
+        directory = choice.catalog.directory(release)
         if directory is not None:
             return DirectorySource(directory, self._cache.limits)
         arguments = (release.digest, functools.partial(self._receive, choice), str(release))

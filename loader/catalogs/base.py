@@ -83,7 +83,7 @@ class Catalog(abc.ABC):
         """
         return None
 
-    def folder(self, release: Release) -> pathlib.Path | None:
+    def directory(self, release: Release) -> pathlib.Path | None:
         """Return the directory of a release whose files are unpacked on this host.
 
         :returns: None if the release is an archive, which has to be fetched.

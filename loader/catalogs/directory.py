@@ -101,7 +101,7 @@ class DirectoryCatalog(base.Catalog):
     def remedy(self, missing: str) -> str:
         return f"add {missing} to the directory, unpacked or as a ZIP file"
 
-    def folder(self, release: Release) -> pathlib.Path | None:
+    def directory(self, release: Release) -> pathlib.Path | None:
         return None if release.digest else pathlib.Path(release.id)
 
     def fetch(self, release: Release) -> Iterator[bytes]:

@@ -198,8 +198,9 @@ class Lock:
         _check_found(resolved, catalogs, pins)
         for choice in resolved.chosen:
             if not choice.release.digest:
+                directory = choice.catalog.directory(choice.release)
                 raise errors.LockError(
-                    f"{choice.release} in {choice.catalog.folder(choice.release)} is a directory, "
+                    f"{choice.release} in {directory} is a directory, "
                     f"without a digest to lock; replace the directory by a ZIP file of its content"
                 )
         releases = (lock_form.lockable(choice.release) for choice in resolved.chosen)

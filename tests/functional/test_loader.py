@@ -522,7 +522,7 @@ def test_a_partly_unpacked_package_is_not_found(tmp_path: pathlib.Path) -> None:
 
         catalog = DirectoryCatalog(folder)
         found = catalog.releases("org.killed")
-        assert [catalog.folder(release) for release in found] in ([], [folder / "package"])
+        assert [catalog.directory(release) for release in found] in ([], [folder / "package"])
         for hidden in folder.glob(".*"):
             assert (
                 not (hidden / "manifest.yaml").exists()

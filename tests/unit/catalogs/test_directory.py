@@ -119,7 +119,7 @@ def test_the_version_aware_layout_is_understood(
     assert _versions(catalog, "org.plain") == ["3.0.0"]
     assert _versions(catalog, "org.zipped") == ["4.0.0"]
     (found,) = (r for r in catalog.releases(FQN) if str(r.version) == "1.2.0")
-    assert catalog.folder(found) == root / "org.app" / "1.2.0"
+    assert catalog.directory(found) == root / "org.app" / "1.2.0"
     defining = catalog.releases_defining("org.app.Thing")
     assert [str(release.version) for release in defining] == ["1.10.0", "1.2.0", "1.0.0", "0.0.0"]
     known = catalog.releases_of([FQN, "org.nothing", "org.zipped"])
@@ -154,13 +154,13 @@ def test_a_released_version_counts_before_the_same_one_under_work(
     released = put("org.app/zzz", "1.0.0")
     catalog = DirectoryCatalog(root)
 
-    assert [catalog.folder(release) for release in catalog.releases(FQN)] == [released]
+    assert [catalog.directory(release) for release in catalog.releases(FQN)] == [released]
     (warning,) = warnings()
     for word in ("org.app 1.0.0", "org.app/dev", "org.app/zzz"):
         assert word in warning
 
     shutil.rmtree(released)
-    assert [catalog.folder(release) for release in catalog.releases(FQN)] == [
+    assert [catalog.directory(release) for release in catalog.releases(FQN)] == [
         root / "org.app" / "dev"
     ]
 
@@ -198,7 +198,7 @@ def test_a_zip_file_is_loaded_by_its_digest(root: pathlib.Path, tmp_path: pathli
     (release,) = catalog.releases(FQN)
     package = loader.PackageLoader([catalog], cache).load(FQN, VersionSpec.of("1"))
 
-    assert (catalog.folder(release), release.size) == (None, len(data))
+    assert (catalog.directory(release), release.size) == (None, len(data))
     assert release.digest == hashlib.sha256(data).hexdigest()
     assert package.full_name == FQN
 
