@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from loader import fs
-from loader.cache import lru
+from loader.cache import last_used
 from loader.cache.archives import ArchiveFiles
 from loader.cache.locks import LockFile
 from loader.cache.space import UsedSpace
@@ -77,7 +77,7 @@ class Pruner:
         for digest in self.digests():
             yield KeptPackage(
                 is_complete=self._archives.has(digest),
-                used=lru.last_used(self._archives.record(digest)),
+                used=last_used.time_of(self._archives.record(digest)),
                 digest=digest,
                 size=self._archives.size(digest) + self._unpacked.size(digest),
             )
@@ -99,7 +99,7 @@ class Pruner:
             before = self._used_space.add(0)
             packages = sorted(self.packages())
             if packages:
-                lru.advance(self._locks.path, packages[-1].used)
+                last_used.advance(self._locks.path, packages[-1].used)
             size = sum(package.size for package in packages if package.is_complete)
             wanted = goal if size > limit else size
             for package in packages:
@@ -119,7 +119,7 @@ class Pruner:
         """
         digest = package.digest
         with self._locks.try_exclusive([use_lock(digest)]) as locked:
-            if not locked or lru.last_used(self._archives.record(digest)) != package.used:
+            if not locked or last_used.time_of(self._archives.record(digest)) != package.used:
                 return False
             # The archive is removed first: unpacked files without an archive are not used.
             self._archives.remove(digest)

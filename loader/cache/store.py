@@ -34,7 +34,7 @@ from glare_murano.package import InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, limited
 from loader import errors, fs, time_limits
 from loader.archive_indexes import ArchiveIndex, Identity
-from loader.cache import cache_directory, lru
+from loader.cache import cache_directory, last_used
 from loader.cache.archives import ArchiveFiles
 from loader.cache.cache_directory import CacheDirectory
 from loader.cache.locks import DEFAULT_TIMEOUT, LockFile
@@ -420,7 +420,7 @@ class Cache:
         self._used.add(digest)
         # If the cache is not writable, nobody prunes it, so the time is not needed.
         with contextlib.suppress(OSError):
-            lru.mark_used(self._archives.record(digest), self._directory.lock)
+            last_used.mark_used(self._archives.record(digest), self._directory.lock)
 
     def _share(self, digest: str) -> bool:
         """Take the shared lock on a package, and return whether its archive exists."""

@@ -15,7 +15,7 @@ import yaml
 
 from glare_murano.package import Archive, Manifest, safe_yaml
 from glare_murano.package.classes import read_sources
-from glare_murano.package.hot import class_code, yaql
+from glare_murano.package.hot import class_code, yaql_dumper
 from glare_murano.package.hot.description import template_missing
 from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from glare_murano.package.safe_yaml import MAX_SIZE
@@ -40,7 +40,7 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
     template = Template.parse(data)
     has_environments = any(path.startswith(_ENVIRONMENTS) for path in archive.paths)
     code = class_code.make_class(manifest.fqn, template, (), has_environments)
-    nodes, _ = safe_yaml.compose_all(yaql.dump(code).encode(), TEMPLATE_FILE)
+    nodes, _ = safe_yaml.compose_all(yaql_dumper.dump(code).encode(), TEMPLATE_FILE)
     sources, _ = read_sources(nodes, TEMPLATE_FILE, [manifest.fqn])
     made = read_class(sources[0], TEMPLATE_FILE, is_old)
     root = safe_yaml.compose(data, TEMPLATE_FILE)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from glare_murano.package import Version, safe_yaml
-from glare_murano.package.hot import class_code, form, yaql
+from glare_murano.package.hot import class_code, form, yaql_dumper
 from glare_murano.package.hot.description import template_missing
 from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from loader.formats.base import PackageBase
@@ -51,14 +51,15 @@ class HOTPackage(PackageBase):
         if own is not None:
             return own
         made = form.make_form(self.full_name, self.version, self.description, self._template)
-        return yaql.dump(made)
+        return yaql_dumper.dump(made)
 
     def get_class(self, name: str) -> str:
         if name != self.full_name:
             raise KeyError(name)
         files = self._files(class_code.FILES)
         has_environments = bool(self._files(class_code.ENVIRONMENTS))
-        return yaql.dump(class_code.make_class(name, self._template, files, has_environments))
+        made = class_code.make_class(name, self._template, files, has_environments)
+        return yaql_dumper.dump(made)
 
     def get_resource(self, name: str) -> str:
         """Return the path of a resource file, or of the HOT template.

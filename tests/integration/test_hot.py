@@ -33,7 +33,7 @@ from yaql.language import exceptions as yaql_exceptions
 
 from examples import demo
 from glare_murano.package import Archive, InvalidPackage, Version, read_manifest
-from glare_murano.package.hot.yaql import literal
+from glare_murano.package.hot.yaql_dumper import literal
 from glare_murano.wire import Release
 from loader.engine import adapter
 from loader.engine.error_places import InvalidClass

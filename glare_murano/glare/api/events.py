@@ -7,10 +7,10 @@ import re
 import webob
 from glare.notification import Notifier
 
-from glare_murano.glare.api import lists
+from glare_murano.glare.api import list_links
 from glare_murano.service import notifications
 
-_ARTIFACTS = re.compile(f"{lists.PATH}(?:/([^/]+).*)?")
+_ARTIFACTS = re.compile(f"{list_links.PATH}(?:/([^/]+).*)?")
 _READING = ("GET", "HEAD")
 
 

@@ -27,7 +27,7 @@ from glare_murano.glare import (
 from glare_murano.glare.api import (
     archives,
     events,
-    lists,
+    list_links,
     lookups,
     publications,
     responses,
@@ -90,7 +90,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         state = request_state.of(req.context)
         try:
             response: webob.Response = super().__call__(req)
-            lists.repair_links(req, response)
+            list_links.repair_links(req, response)
             warn(response, state.warning)
             return response
         finally:

@@ -24,14 +24,14 @@ from oslo_middleware import base as base_middleware
 from webob import dec
 
 from glare_murano.glare import artifact, uploads
-from glare_murano.glare.api import lists, refusal_log, responses
+from glare_murano.glare.api import list_links, refusal_log, responses
 from glare_murano.glare.options import SETTINGS
 from glare_murano.package.errors import quoted
 from glare_murano.service import discovery, request_reading
 from glare_murano.service.request_reading import JSON
 
-_BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
-_PATHS = (lists.PATH, lists.PATH_OF_ALL, discovery.ROOT)
+_BLOB = re.compile(f"{list_links.PATH}/[^/]*/.*")
+_PATHS = (list_links.PATH, list_links.PATH_OF_ALL, discovery.ROOT)
 # Below this path, Glare stores the body of a PUT request, unless its type is ``_LOCATION``.
 _ARTIFACTS = "/artifacts/"
 
@@ -99,9 +99,9 @@ def check(req: webob.Request) -> None:
         request_reading.check_body(req)
     if req.method == "PATCH" and req.content_type == PATCH:
         _check_patch(request_reading.parse_json(req.body))
-    elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
+    elif req.method == "POST" and req.content_type == JSON and req.path_info == list_links.PATH:
         _check_fields(request_reading.parse_json(req.body))
-    elif req.method == "POST" and req.path_info == lists.PATH_OF_ALL:
+    elif req.method == "POST" and req.path_info == list_links.PATH_OF_ALL:
         raise exception.Forbidden(
             "artifacts of the type all are read only; send the request to the path of their type"
         )

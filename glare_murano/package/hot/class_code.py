@@ -12,7 +12,7 @@ from typing import Any
 
 from glare_murano.package.hot.parameter import Parameter, ParameterType
 from glare_murano.package.hot.template import Template
-from glare_murano.package.hot.yaql import Yaql, literal
+from glare_murano.package.hot.yaql_dumper import Yaql, literal
 
 BASE = "io.murano.Application"
 FILES = "HotFiles"
@@ -47,7 +47,7 @@ def make_class(
         If it has, the class has no contracts for parameters. Contracts would convert the values of
         parameters, and Heat would use the converted values instead of the values in the
         environment.
-    :returns: the class as a mapping, for ``yaql.dump``.
+    :returns: the class as a mapping, for ``yaql_dumper.dump``.
     """
     parameters = {} if has_environments else template.parameters
     contracts = {key: Yaql(_contract(parameter)) for key, parameter in parameters.items()}

@@ -4,7 +4,7 @@
 
 from glare_murano.package.archive import Archive
 from glare_murano.package.errors import InvalidPackage, Problem
-from glare_murano.package.hot import class_code, form, yaql
+from glare_murano.package.hot import class_code, form, yaql_dumper
 from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from glare_murano.package.manifest import Manifest
 from glare_murano.package.package_types import Description
@@ -26,7 +26,7 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
     ui = None
     if f"UI/{manifest.ui}" not in archive.paths:
         name, written = manifest.fqn, manifest.document.get("Description")
-        ui = yaql.dump(form.make_form(name, manifest.version, written, template))
+        ui = yaql_dumper.dump(form.make_form(name, manifest.version, written, template))
     return Description({manifest.fqn: [class_code.BASE]}, requirements, ui)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from glare_murano.package.hot.parameter import TRUTH_VALUES, Constraint, Parameter, ParameterType
 from glare_murano.package.hot.template import Template
-from glare_murano.package.hot.yaql import Yaql, literal
+from glare_murano.package.hot.yaql_dumper import Yaql, literal
 from glare_murano.package.ui_form.input_fields import RESERVED_NAMES
 from glare_murano.package.versions import Version
 
@@ -28,7 +28,7 @@ def make_form(
     :param name: the FQN of the package, which is also the name of its class.
     :param version: the version of the package.
     :param description: the description of the package, which is shown above the form.
-    :returns: the form as a mapping, for ``yaql.dump``.
+    :returns: the form as a mapping, for ``yaql_dumper.dump``.
     """
     pages = [_application_fields(description)]
     pages += [[_field(template.parameters[n]) for n in group] for group in template.groups]

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from glare_murano.package.hot.yaql import literal
+from glare_murano.package.hot.yaql_dumper import literal
 from glare_murano.package.patterns import PatternCheck
 
 _LARGEST = 2**63

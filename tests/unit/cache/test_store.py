@@ -26,7 +26,7 @@ import pytest
 import loader
 from glare_murano.package import Archive, InvalidArchive, Limits
 from loader import fs
-from loader.cache import checksums, locks, lru
+from loader.cache import checksums, last_used, locks
 from loader.cache import store as cache_module
 from loader.cache.archives import ArchiveFiles
 from loader.cache.pruning import Pruner
@@ -1374,7 +1374,7 @@ def test_a_package_used_while_pruning_stays(
 ) -> None:
     a, b = Stored.named("org.a"), Stored.named("org.b")
     _use(cache, a, b)
-    monkeypatch.setattr(lru, "advance", lambda *_: _use(cache, a))
+    monkeypatch.setattr(last_used, "advance", lambda *_: _use(cache, a))
 
     assert cache.prune(0).removed == (b.digest,)
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import loader
 from loader import fs
-from loader.cache import lru
+from loader.cache import last_used
 from tests import effort
 from tests.unit.stored import Stored
 
@@ -51,7 +51,7 @@ class Pruning(RuleBasedStateMachine):
         self._resources.enter_context(mock.patch.object(fs.os, "fsync"))
         self._now = 40 * YEAR
         self._resources.enter_context(
-            mock.patch.object(lru.time, "time_ns", side_effect=lambda: self._now)
+            mock.patch.object(last_used.time, "time_ns", side_effect=lambda: self._now)
         )
         self._caches = {user: loader.Cache(self._folder) for user in USERS}
         self._using: dict[int, set[str]] = {user: set() for user in USERS}

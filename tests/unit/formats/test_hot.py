@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from glare_murano.package import InvalidPackage, Version
-from glare_murano.package.hot.yaql import Yaql
+from glare_murano.package.hot.yaql_dumper import Yaql
 from loader.formats.hot import HOTPackage
 
 MANIFEST = {

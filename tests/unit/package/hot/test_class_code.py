@@ -8,7 +8,7 @@ import pytest
 
 from glare_murano.package.hot.class_code import make_class
 from glare_murano.package.hot.template import Template
-from glare_murano.package.hot.yaql import Yaql
+from glare_murano.package.hot.yaql_dumper import Yaql
 
 NAME = "org.test.Hot"
 

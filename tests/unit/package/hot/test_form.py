@@ -9,7 +9,7 @@ import pytest
 from glare_murano.package import Version
 from glare_murano.package.hot.form import make_form
 from glare_murano.package.hot.template import Template
-from glare_murano.package.hot.yaql import Yaql, dump
+from glare_murano.package.hot.yaql_dumper import Yaql, dump
 from glare_murano.package.ui_form import check_form
 
 

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glare_murano.package.hot.yaql import Yaql, dump
+from glare_murano.package.hot.yaql_dumper import Yaql, dump
 
 
 class _Loader(yaml.SafeLoader):

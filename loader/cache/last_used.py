@@ -20,7 +20,7 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
     :param latest: the file that stores the latest time; it gets the new time as well.
     """
-    now = max(time.time_ns(), last_used(latest) + 1)
+    now = max(time.time_ns(), time_of(latest) + 1)
     os.utime(latest, ns=(now, now))
     os.utime(path, ns=(now, now))
 
@@ -33,11 +33,11 @@ def advance(latest: pathlib.Path, used: int) -> None:
     :param latest: the file that stores the latest time.
     :param used: the last-used time of a file, in nanoseconds.
     """
-    if used > last_used(latest):
+    if used > time_of(latest):
         os.utime(latest, ns=(used, used))
 
 
-def last_used(path: pathlib.Path) -> int:
+def time_of(path: pathlib.Path) -> int:
     """Return the last-used time of a file, in nanoseconds; 0 for a missing file."""
     try:
         return path.stat().st_mtime_ns
