@@ -8,6 +8,7 @@ openstacksdk is imported on first use. ``catalogs.package_service`` finds the se
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from glare_murano import extras
 from loader import errors
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def find(name: str | None = None) -> "CloudRegion":
     except ImportError as error:
         raise errors.LoaderError(
             f"clouds.yaml is read by openstacksdk, which is missing ({error}); "
-            "in a clone of glare-murano, run pip install -c constraints.txt '.[cli]'"
+            f"{extras.remedy('cli')}"
         ) from error
     try:
         return checked(OpenStackConfig().get_one, name)

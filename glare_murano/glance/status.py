@@ -6,6 +6,10 @@ import os
 import pathlib
 import sys
 
+from glare_murano import extras
+
+_COMMAND = "glare-murano-glance-status"
+
 
 def main() -> int:
     """Run ``upgrade check``.
@@ -20,11 +24,7 @@ def main() -> int:
         from glare_murano.glance import start_checks
         from glare_murano.upgrade_checks import UpgradeCheck
     except ModuleNotFoundError as error:
-        print(
-            f"glare-murano-glance-status: {error}; in a clone of glare-murano, run pip install "
-            "'.[glance]' with Glance's own pip",
-            file=sys.stderr,
-        )
+        print(f"{_COMMAND}: {error}; {extras.remedy('glance')}", file=sys.stderr)
         return 1
     command = UpgradeCheck("Packages in Glance", start_checks.UPGRADE_CHECKS)
     directory = pathlib.Path(os.environ.get("OS_GLANCE_CONFIG_DIR", "/etc/glance").strip())

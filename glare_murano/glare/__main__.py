@@ -6,6 +6,8 @@ import importlib
 import sys
 from warnings import filterwarnings
 
+from glare_murano import extras
+
 # Glare imports eventlet, which warns at each start that it is deprecated.
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
@@ -38,11 +40,7 @@ def _run(name: str) -> int:
     try:
         module = importlib.import_module(f"glare_murano.glare.{name}")
     except ModuleNotFoundError as error:
-        print(
-            f"glare-murano-{name}: {error}; in a clone of glare-murano, run pip install "
-            "-c constraints.txt '.[glare]'",
-            file=sys.stderr,
-        )
+        print(f"glare-murano-{name}: {error}; {extras.remedy('glare')}", file=sys.stderr)
         return 1
     exit_code: int = module.main()
     return exit_code

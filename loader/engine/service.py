@@ -11,13 +11,14 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from glare_murano import extras
+
 if TYPE_CHECKING:
     from oslo_config import cfg
 
 LOG = logging.getLogger(__name__)
 
 _COMMAND = "murano-glare-engine"
-_REMEDY = "in a clone of glare-murano, run pip install -c constraints.txt '.[engine]'"
 _DESCRIPTION = (
     "Run Murano's engine with packages in several versions, from Glare, Glance, directories or "
     "other catalogues. The options and the configuration files are those of murano-engine."
@@ -41,7 +42,7 @@ def main() -> int:
 
         from loader.engine import patches, result_queue, shutdown
     except ModuleNotFoundError as error:
-        print(f"{_COMMAND}: {error}; {_REMEDY}", file=sys.stderr)
+        print(f"{_COMMAND}: {error}; {extras.remedy('engine')}", file=sys.stderr)
         return 1
     from oslo_config import cfg
 

@@ -4,6 +4,8 @@
 
 import sys
 
+from glare_murano import extras
+
 _COMMAND = "murano-glare-status"
 
 
@@ -19,11 +21,7 @@ def main() -> int:
 
         from loader.engine import patches, start_checks
     except ModuleNotFoundError as error:
-        print(
-            f"{_COMMAND}: {error}; in a clone of glare-murano, run pip install -c constraints.txt "
-            "'.[engine]'",
-            file=sys.stderr,
-        )
+        print(f"{_COMMAND}: {error}; {extras.remedy('engine')}", file=sys.stderr)
         return 1
     from oslo_config import cfg
     from oslo_upgradecheck import upgradecheck

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from glare_murano import extras
 from glare_murano.package import (
     Archive,
     GlareMuranoError,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from loader.transport.sessions import Scope
 
 _COMMAND = "murano-glare-test-runner"
-_REMEDY = "in a clone of glare-murano, run pip install -c constraints.txt '.[engine]'"
 _DESCRIPTION = (
     "Run the MuranoPL tests of a package: the methods 'test...' of its classes that extend "
     "io.murano.test.TestFixture. Its requirements, and Murano's core library, come from the "
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         eventlet.monkey_patch()
         return _run(options, *package)
     except ModuleNotFoundError as error:
-        print(f"{_COMMAND}: {error}; {_REMEDY}", file=sys.stderr)
+        print(f"{_COMMAND}: {error}; {extras.remedy('engine')}", file=sys.stderr)
     except GlareMuranoError as error:
         print(f"{_COMMAND}: {escaped(str(error), _LINE_END)}", file=sys.stderr)
     return 2

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from glare_murano import extras
 from glare_murano.package import sandbox
 from loader import errors
 
@@ -41,8 +42,8 @@ def check_installed() -> None:
     """
     if importlib.util.find_spec("murano") is None:
         raise NoEngine(
-            "--schemas needs Murano's engine, which is not installed; in a clone of glare-murano, "
-            "run pip install -c constraints.txt '.[cli,engine]'"
+            "--schemas needs Murano's engine, which is not installed; "
+            f"{extras.remedy('cli,engine')}"
         )
 
 
