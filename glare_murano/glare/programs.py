@@ -12,8 +12,8 @@ from glare_murano import extras
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 
-def main() -> int:
-    """Run the development server.
+def server() -> int:
+    """Run ``glare-murano-server``, the development server.
 
     :returns: the exit code, 1 if Glare is not installed.
     """
@@ -44,7 +44,3 @@ def _run(name: str) -> int:
         return 1
     exit_code: int = module.main()
     return exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
