@@ -3,7 +3,7 @@
 """Handle the resources that read Glance's database: dependencies, subclasses and lists."""
 
 import functools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import webob
@@ -70,22 +70,22 @@ def _resolve(
 def list_subclasses(req: webob.Request) -> webob.Response:
     """List one page of the subclasses of a class, with their packages."""
     parameters = subclass_pages.read_parameters(req)
-    with budgets.of_query(SETTINGS, inheritance.REMEDY) as budget:
-        with internals.reading() as connection:
-            database = GlanceDatabase(connection, callers.of(req).viewer, budget)
-            page = subclass_pages.find(req, parameters, database, SETTINGS)
-        return json_encoding.respond(page, budget)
+    return _respond(
+        req,
+        inheritance.REMEDY,
+        lambda _, database: subclass_pages.find(req, parameters, database, SETTINGS),
+    )
 
 
 def list_packages(req: webob.Request) -> webob.Response:
     """List one page of packages."""
-    request, caller = package_pages.read_parameters(req), callers.of(req)
-    with budgets.of_query(SETTINGS, package_pages.REMEDY) as budget:
-        with internals.reading() as connection:
-            database = GlanceDatabase(connection, caller.viewer, budget)
-            read = functools.partial(_read_fields, caller, connection, budget)
-            page = package_pages.list_packages(req, request, database, SETTINGS, read)
-        return json_encoding.respond(page, budget)
+    request = package_pages.read_parameters(req)
+
+    def find(connection: Connection, database: GlanceDatabase) -> dict[str, Any]:
+        read = functools.partial(_read_fields, callers.of(req), connection, database.budget)
+        return package_pages.list_packages(req, request, database, SETTINGS, read)
+
+    return _respond(req, package_pages.REMEDY, find)
 
 
 def _read_fields(
@@ -114,9 +114,24 @@ def _read_fields(
 
 def list_categories(req: webob.Request) -> webob.Response:
     """List the categories of packages."""
-    selection, viewer = package_pages.read_statuses(req), callers.of(req).viewer
-    with budgets.of_query(SETTINGS, package_pages.CATEGORIES_REMEDY) as budget:
+    selection = package_pages.read_statuses(req)
+    return _respond(
+        req,
+        package_pages.CATEGORIES_REMEDY,
+        lambda _, database: package_pages.list_categories(selection, database),
+    )
+
+
+def _respond(
+    req: webob.Request, remedy: str, find: Callable[[Connection, GlanceDatabase], dict[str, Any]]
+) -> webob.Response:
+    """Answer a query of Glance's database, within the time limit of a request.
+
+    :param remedy: what the client can request instead, for the message if the time is over.
+    :param find: a function that executes the query, and returns the content of the response.
+    """
+    with budgets.of_query(SETTINGS, remedy) as budget:
+        viewer = callers.of(req).viewer
         with internals.reading() as connection:
-            database = GlanceDatabase(connection, viewer, budget)
-            found = package_pages.list_categories(selection, database)
+            found = find(connection, GlanceDatabase(connection, viewer, budget))
         return json_encoding.respond(found, budget)
