@@ -8,6 +8,7 @@ services.
 """
 
 import dataclasses
+import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,13 +98,24 @@ def find_missing_walls(
         )
 
 
-def silent_database(error: Exception) -> Finding:
-    """Return the warning that the database of a service does not answer.
+def reads_database(find: Check) -> Check:
+    """Make a check yield a warning if the database of the service does not answer.
 
-    :param error: the error of the connection. The warning contains the first line of its message.
+    The warning contains the first line of the error's message.
+
+    :param find: a check that reads the database.
     """
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return Finding(f"[database] connection: the database does not answer: {reason}", False)
+
+    @functools.wraps(find)
+    def check() -> Iterator[Finding]:
+        try:
+            yield from find()
+        except Exception as error:
+            # Every error is handled, since oslo.db does not know all errors of databases.
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            yield Finding(f"[database] connection: the database does not answer: {reason}", False)
+
+    return check
 
 
 def _run(_: UpgradeCheck, check: Check) -> upgradecheck.Result:

@@ -25,7 +25,7 @@ from glare_murano.upgrade_checks import (
     Finding,
     find_missing_walls,
     find_unmet_requirements,
-    silent_database,
+    reads_database,
 )
 
 _GUARD = f"not '{images.CONTAINER_FORMAT}':%(container_format)s"
@@ -143,15 +143,11 @@ def _find_changed_files() -> Iterator[Finding]:
         )
 
 
+@reads_database
 def _find_missing_index() -> Iterator[Finding]:
     columns = ["container_format", "name"]
-    try:
-        with internals.reading() as connection:
-            indexes = sa.inspect(connection).get_indexes("images")
-    except Exception as error:
-        # Every error is handled, since oslo.db does not know all errors of databases.
-        yield silent_database(error)
-        return
+    with internals.reading() as connection:
+        indexes = sa.inspect(connection).get_indexes("images")
     if not any(index["column_names"][:2] == columns for index in indexes):
         yield Finding(
             f"the table images has no index of {' and '.join(columns)}, so that queries of "

@@ -27,7 +27,7 @@ from glare_murano.upgrade_checks import (
     Finding,
     find_missing_walls,
     find_unmet_requirements,
-    silent_database,
+    reads_database,
 )
 
 _ETC = pathlib.Path(__file__).with_name("etc")
@@ -120,14 +120,10 @@ def _find_missing_rules() -> Iterator[Finding]:
         )
 
 
+@reads_database
 def _find_missing_indexes() -> Iterator[Finding]:
-    try:
-        engine = database.get_engine()
-        found = {index["name"] for index in sa.inspect(engine).get_indexes(_TABLE)}
-    except Exception as error:
-        # Every error is handled, since oslo.db does not know all errors of databases.
-        yield silent_database(error)
-        return
+    engine = database.get_engine()
+    found = {index["name"] for index in sa.inspect(engine).get_indexes(_TABLE)}
     file = {"mysql": "mariadb.sql", "postgresql": "postgresql.sql"}.get(engine.dialect.name)
     if file and (missing := sorted(_INDEXES - found)):
         yield Finding(
