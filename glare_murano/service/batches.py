@@ -10,10 +10,12 @@ download. To learn the reason, the client can download such an archive alone.
 import dataclasses
 import itertools
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import webob
 from oslo_log import log as logging
+
+from glare_murano.service import request_reading, schemas
 
 LOG = logging.getLogger(__name__)
 
@@ -21,6 +23,8 @@ LOG = logging.getLogger(__name__)
 # long.
 MAX_SIZE = 64 * 1024**2
 _CHUNK_SIZE = 64 * 1024
+# The number of packages that are looked up at once.
+_LOOK_UP = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +39,24 @@ class StoredArchive:
     id: str
     size: int
     read: Callable[[], Iterable[bytes]]
+
+
+def read_ids(req: webob.Request) -> list[str]:
+    """Return the ids of packages in the body of a request for a batch, each of them once.
+
+    :raises RefusedRequest: if the body is not valid.
+    """
+    return list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
+
+
+def divide(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Divide the ids of packages into groups, which are looked up one after the other.
+
+    The groups are small, since packages may be deleted while the archives of earlier groups are
+    sent.
+    """
+    for start in range(0, len(ids), _LOOK_UP):
+        yield ids[start : start + _LOOK_UP]
 
 
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:

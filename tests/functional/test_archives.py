@@ -304,7 +304,7 @@ def test_what_is_gone_while_a_batch_is_sent_is_left_out(
     change: Callable[[Client, str], None],
     place: int,
 ) -> None:
-    monkeypatch.setattr(archives, "_LOOK_UP", 4)
+    monkeypatch.setattr(batches, "_LOOK_UP", 4)
     ids = []
     for number in range(8):
         archive = packages.package(f"{name}{number}", Author="somebody")

@@ -10,11 +10,8 @@ import webob
 from glare_murano.glance import internals
 from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
-from glare_murano.service import batches, request_reading, schemas
+from glare_murano.service import batches
 from glare_murano.service.batches import StoredArchive
-
-# The number of images that are looked up at once.
-_LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
@@ -22,8 +19,7 @@ def download(req: webob.Request) -> webob.Response:
 
     The name of each archive in the stream is the id of its image.
     """
-    ids = list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
-    return batches.respond(_downloadable(callers.of(req), ids))
+    return batches.respond(_downloadable(callers.of(req), batches.read_ids(req)))
 
 
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
@@ -32,12 +28,9 @@ def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[Stored
     :param ids: the ids of the images. Images of packages that are not active are left out, and so
         are images that the caller may not download.
     """
-    # Only a few images are looked up at once, since the next ones may be deleted while archives are
-    # sent.
-    for start in range(0, len(ids), _LOOK_UP):
-        share = ids[start : start + _LOOK_UP]
+    for group in batches.divide(ids):
         with internals.reading() as connection:
-            rows = image_rows.find(connection, share, caller.viewer.project_id)
+            rows = image_rows.find(connection, group, caller.viewer.project_id)
             locations = image_rows.find_locations(connection, [row.id for row in rows])
         for row in rows:
             if row.id in locations and row.is_release and caller.may_download(row):

@@ -14,12 +14,9 @@ from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
 from glare_murano.glare.options import SETTINGS
-from glare_murano.service import batches, budgets, request_reading, schemas
+from glare_murano.service import batches, budgets
 from glare_murano.service.batches import StoredArchive
 from glare_murano.service.database import PackageRecord, Viewer
-
-# The number of artifacts that are looked up at once.
-_LOOK_UP = 16
 
 
 def download(req: webob.Request) -> webob.Response:
@@ -29,8 +26,7 @@ def download(req: webob.Request) -> webob.Response:
     that the caller may not download, archives that the store cannot read, and archives that exceed
     a limit; see ``service.batches``.
     """
-    ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
-    return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
+    return batches.respond(downloadable(req.context, batches.read_ids(req)))
 
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
@@ -41,15 +37,12 @@ def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Stored
     may_all = policy.authorize(policies.DOWNLOAD_ANY, {}, context, do_raise=False)
     viewer = Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
-    # Only a few artifacts are looked up at once, since the next ones may be deleted while archives
-    # are sent.
-    for start in range(0, len(ids), _LOOK_UP):
-        share = ids[start : start + _LOOK_UP]
+    for group in batches.divide(ids):
         with snapshot() as connection:
             database = GlareDatabase(connection, viewer, budgets.of_look_ups(SETTINGS))
-            artifacts = {row.id: row for row in database.find_usable("id", share)}
+            artifacts = {row.id: row for row in database.find_usable("id", group)}
             blobs = {row.artifact_id: row for row in database.find_archives(artifacts)}
-        for id_ in share:
+        for id_ in group:
             if id_ in blobs and (may_all or _may_download(context, artifacts[id_], decisions)):
                 blob = blobs[id_]
                 read = functools.partial(store_api.load_from_store, uri=blob.url, context=context)
