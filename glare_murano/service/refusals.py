@@ -84,11 +84,19 @@ def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
 
     Such a response can come from another WSGI filter.
     """
+    if allowed := response.headers.get("Allow"):
+        return document(response.status_code, wrong_method(req, allowed))
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title
-    if allowed := response.headers.get("Allow"):
-        reason = f"the method is not allowed; use {allowed}"
     return document(response.status_code, f"{req.method} {req.path}: {reason}")
+
+
+def wrong_method(req: webob.Request, allowed: str) -> str:
+    """Return the message for a request with a method that its path does not have.
+
+    :param allowed: the methods of the path, separated by commas.
+    """
+    return f"{req.method} {req.path}: the method is not allowed; use {allowed}"
 
 
 def warn(response: webob.Response, warning: str) -> None:

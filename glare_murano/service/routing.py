@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import webob
 
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.refusals import RefusedRequest, wrong_method
 
 Handler = Callable[[webob.Request], webob.Response]
 Routes = Mapping[str, Mapping[str, Handler]]
@@ -24,6 +24,6 @@ def find_handler(routes: Routes, req: webob.Request) -> Handler | None:
         return None
     if req.method not in methods:
         allowed = ", ".join(sorted(methods))
-        message = f"{req.method} {req.path}: the method is not allowed; use {allowed}"
+        message = wrong_method(req, allowed)
         raise RefusedRequest(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": allowed})
     return methods[req.method]
