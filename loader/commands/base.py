@@ -225,22 +225,15 @@ class Command(command.Command):
     def cloud(self) -> cloud_region.CloudRegion:
         """The chosen cloud, as the options, the environment and ``clouds.yaml`` describe it."""
         options = self.app.options
-        return self._configured(options.cloud, argparse=options)
+        return clouds.checked(self.app.cloud_config.get_one, options.cloud, argparse=options)
 
     def other_cloud(self, name: str) -> cloud_region.CloudRegion:
         """Return a cloud of ``clouds.yaml`` by its name; the options of the command do not apply.
 
         :raises openstack.exceptions.ConfigException: if no cloud has this name.
-        """
-        return self._configured(name)
-
-    def _configured(self, name: str | None, **arguments: Any) -> cloud_region.CloudRegion:
-        """Return a cloud for which a session can be made.
-
-        :param name: the entry of ``clouds.yaml``.
         :raises InvalidCloud: if a value in the configuration has a wrong type, or is missing.
         """
-        return clouds.checked(self.app.cloud_config.get_one, name, **arguments)
+        return clouds.checked(self.app.cloud_config.get_one, name)
 
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
         """Return the chosen cloud, with the same credentials but for another project.
