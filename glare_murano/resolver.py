@@ -341,8 +341,8 @@ def find_headers(
     classes: Iterable[tuple[str, VersionSpec]],
     defining: Callable[[str], Iterable[Iterable[PackageVersion]]],
     pins: Pins,
-    is_exact_only: IsExactOnly = lambda _: False,
-    budget: Budget | None = None,
+    is_exact_only: IsExactOnly,
+    budget: Budget,
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
     """Find the package that defines the class of each object. ``plan`` then chooses the versions.
 
@@ -356,11 +356,10 @@ def find_headers(
         first of these catalogues is used.
     :param pins: as in ``plan``.
     :param is_exact_only: as in ``plan``.
-    :param budget: the time limit of the request; by default ``MAX_SECONDS``.
+    :param budget: the time limit of the request.
     :returns: the headers for ``plan``, and the classes for which no package was found.
     :raises Unplannable: if the time is over.
     """
-    budget = budget or PausingBudget(MAX_SECONDS, REMEDY)
     headers, undefined = [], []
     # Each class is read once: a thousand objects may have the same class, and the class may have a
     # thousand versions.

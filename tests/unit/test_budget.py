@@ -39,7 +39,7 @@ def test_the_place_of_a_plan_is_a_class_or_a_package(spent: Budget) -> None:
 
     star = VersionSpec.of("*")
     with pytest.raises(Unplannable, match=r"^planning stopped at class org\.a\.A, after"):
-        resolver.find_headers([("org.a.A", star)], nothing, {}, budget=spent)
+        resolver.find_headers([("org.a.A", star)], nothing, {}, lambda _: False, spent)
     source = types.SimpleNamespace(versions=nothing, requirements=nothing)
     with pytest.raises(Unplannable, match=r"^planning stopped at package org\.a, after"):
         resolver.plan([("org.a", star)], {}, source, budget=spent)

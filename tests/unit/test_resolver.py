@@ -573,7 +573,9 @@ def test_the_releases_of_a_class_are_requested_once_for_all_objects() -> None:
         return [[resolver.PackageVersion("org.a", version) for version in versions]]
 
     ranges = map(VersionSpec.of, ("1", "2", ">=1", "3"))
-    headers, undefined = resolver.find_headers([("org.a.A", each) for each in ranges], defining, {})
+    headers, undefined = resolver.find_headers(
+        [("org.a.A", each) for each in ranges], defining, {}, lambda _: False, Budget(60, "")
+    )
 
     assert requested == ["org.a.A"]
     assert len({id(header.defining) for header in headers}) == 1
@@ -586,7 +588,7 @@ def test_of_packages_that_define_a_class_in_one_version_a_pinned_or_valid_one_is
 
     def found(pins: dict[str, list[Any]], *exact_only: resolver.PackageVersion) -> list[str]:
         headers, _ = resolver.find_headers(
-            classes, lambda _: [[one, two]], pins, exact_only.__contains__
+            classes, lambda _: [[one, two]], pins, exact_only.__contains__, Budget(60, "")
         )
         return [header.fqn for header in headers]
 

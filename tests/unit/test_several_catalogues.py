@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glare_murano import resolver
+from glare_murano.budget import Budget
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import resolution
@@ -98,7 +99,9 @@ def test_several_catalogues_give_the_result_of_the_rule(
         ]
         for fqn in classes
     }
-    headers, undefined = resolver.find_headers(query.classes, defining.__getitem__, query.pins)
+    headers, undefined = resolver.find_headers(
+        query.classes, defining.__getitem__, query.pins, lambda _: False, Budget(60, "")
+    )
     planned = resolver.plan(
         query.requirements,
         query.pins,
