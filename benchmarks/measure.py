@@ -53,14 +53,12 @@ def ratio(
     return statistics.median(a / b for a, b in _pairs(ours, theirs, rounds, before, clock))
 
 
-def least_ratio(
-    ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 100
-) -> float:
-    """Run two actions in turn, and return the ratio of their shortest times.
+def least_ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> float:
+    """Run two actions in turn, and return the ratio of their shortest times in 100 rounds.
 
     Other processes take less of the processor's caches from the shortest runs.
     """
-    times = _pairs(ours, theirs, rounds, lambda: None, time.process_time)
+    times = _pairs(ours, theirs, 100, lambda: None, time.process_time)
     our_times, their_times = zip(*times, strict=True)
     return float(min(our_times) / min(their_times))
 

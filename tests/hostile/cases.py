@@ -477,11 +477,11 @@ def _laughs(levels: int, width: int = 10) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _merging_laughs(levels: int, width: int = 10) -> str:
-    """Merge keys that copy one pair ``width ** levels`` times."""
+def _merging_laughs(levels: int) -> str:
+    """Merge keys that copy one pair ``10 ** levels`` times."""
     lines = ["Laughs:\n- &a0 {x: y}"]
     for level in range(1, levels):
-        lines.append(f"- &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * width)}]}}")
+        lines.append(f"- &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}")
     return "\n".join(lines) + "\n"
 
 

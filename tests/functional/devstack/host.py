@@ -59,7 +59,6 @@ _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = _FOLDER / "programs"
 # What needs a network, or changes the web server, is recorded only.
 _RECORDED = ("pip", "edit-constraints", "a2enmod", "a2ensite", "a2dissite", "a2query", "uwsgi")
-_DIRECTORIES = ("data", "devstack", "enabled", "etc/apache", "running", "stack", "stock", "systemd")
 _DEVSTACK = ("functions", "functions-common", "inc", "lib", "stackrc", "files")
 
 

@@ -37,8 +37,6 @@ TAGS = ("web", "Web", "a_b", "日本 x", '"q"')
 STATUSES = ("drafted", "active", "deactivated")
 
 _counter = itertools.count()
-# The packages of an example are created after all others.
-_days = itertools.count(1)
 
 Get = Callable[[str, list[tuple[str, str]]], Any]
 

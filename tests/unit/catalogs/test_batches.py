@@ -25,8 +25,8 @@ def _batch(**members: bytes) -> bytes:
     return written.getvalue()
 
 
-def _pieces(data: bytes, size: int = 700) -> Iterator[bytes]:
-    return (data[start : start + size] for start in range(0, len(data), size))
+def _pieces(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + 700] for start in range(0, len(data), 700))
 
 
 def _read(data: bytes) -> dict[str, bytes]:

@@ -24,11 +24,11 @@ class Spool:
 """
 
 
-def _install(site: Site, name: str, *points: str, code: str = CODE, version: str = "1.4") -> None:
+def _install(site: Site, name: str, *points: str, code: str = CODE) -> None:
     module = name.replace("-", "_")
     site.install(
         name,
-        version,
+        "1.4",
         {NAMESPACE: dict(point.split("=") for point in points)},
         {module: code},
     )
