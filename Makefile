@@ -1,7 +1,7 @@
-# Copyright by the authors of glare-murano; Apache License 2.0, see LICENSE.
-#
-# Everything is built below .venv and .cache, both of which git ignores.
-# "make clean" takes them away again.
+# SPDX-License-Identifier: Apache-2.0
+
+# Environments are built in .venv and .cache, and results in build. git ignores these directories,
+# and "make clean" removes them.
 
 PYTHON ?= $(or $(shell command -v python3.11),python3)
 VENV := .venv
@@ -33,34 +33,36 @@ DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
 AXE := .cache/axe-core
 AXE_READY := $(AXE)/.ready
-AXE_FILE := axe-core-4.14.1.tgz
+AXE_VERSION := 4.14.1
+AXE_FILE := axe-core-$(AXE_VERSION).tgz
 AXE_SHA1 := 14d8a6f3f085afd126b8b5ca1e42e50e17fb1d99
 DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
 PYTHONS := 3.11 3.12 3.13
 
 # Three workers for two cores, since they wait for Glare half of the time. Each has a Glare of
-# its own. The tests of a file share what it has set up.
+# its own. All tests of a file run in one worker, and share its fixtures.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
 .PHONY: help venv core-library swift glance dashboard heat devstack demo demo-glance test test-programs test-cells services former-glance test-docs browser screenshots attacks break-outs races mutants murano-tests glance-tests tempest bench style docs pictures wheel release pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
+	@echo "make core-library  fetch Murano's core library, which the tests and the demo need"
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run the tests that start no other program, in a few minutes"
 	@echo "make test-programs  run the tests that start Glance, the engine, cells or other programs"
 	@echo "make test-cells  run the tests of the engine again, with all code of packages in cells"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
-	@echo "make former-glance  test the former release of Glance"
-	@echo "make test-docs  follow the first steps, the tutorials and the guides, and compare what they show"
+	@echo "make former-glance  run some tests of Glance with the previous release"
+	@echo "make test-docs  run the commands of the tutorials and guides, and compare their output"
 	@echo "make browser   open the pages of a catalogue in Chromium, and check them"
 	@echo "make screenshots  make the screenshots of the documentation again, with Chromium"
-	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
-	@echo "make break-outs  run programs that have broken out of YAQL, which make services runs, too"
+	@echo "make attacks   run the hostile packages, which make services runs as well"
+	@echo "make break-outs  run programs that have broken out of YAQL, as make services does"
 	@echo "make races     run each race of two requests 200 times, which make services runs 10 times"
-	@echo "make mutants   change code at drawn places, and check that tests notice; takes hours"
+	@echo "make mutants   change code at random places, and check that a test fails; takes hours"
 	@echo "make devstack  fetch DevStack, and run the plug-in with DevStack's own functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make glance-tests  run Glance's own tests of images without and with packages"
@@ -73,7 +75,7 @@ help:
 	@echo "make release VERSION=1.0.0  make and check all files of a release; tag and upload nothing"
 	@echo "make pythons   run the unit tests and the demo on Python $(PYTHONS), where installed"
 	@echo "make unpinned  run the loader's unit tests with the newest libraries"
-	@echo "make samples   write the samples of the options in etc anew"
+	@echo "make samples   write the samples of the options in etc again"
 	@echo "make clean     remove what the other targets made"
 
 venv: $(READY)
@@ -89,8 +91,8 @@ $(READY): VERSION constraints.txt requirements.txt test-requirements.txt setup.c
 	    -e '.[glare,engine,cli]'
 	@touch $@
 
-# Murano's core library, which is in its source distribution only. tox, which has
-# environments of its own, sets READY to nothing, and BIN.
+# Murano's core library, which is in its source distribution only. tox sets READY to nothing, and
+# BIN to its own environment.
 $(CORE_READY): examples/core-library.txt | $(READY)
 	@echo "Fetching Murano's core library, once."
 	@mkdir -p .cache
@@ -102,7 +104,6 @@ $(CORE_READY): examples/core-library.txt | $(READY)
 # Swift, which one test runs, and Keystone, which the tests of services and the benchmarks run.
 $(SWIFT_READY): tests/functional/swift.txt
 	@echo "Building $(SWIFT), once; it takes a minute or two."
-	@mkdir -p .cache
 	@$(PYTHON) -m venv --clear --without-pip $(SWIFT)
 	@$(PYTHON) -m pip --python $(SWIFT)/bin/python install -q --disable-pip-version-check \
 	    --only-binary :all: -r $<
@@ -135,13 +136,11 @@ $(HEAT_READY): tests/integration/heat.txt
 
 $(MUTANTS_READY): tests/mutants/requirements.txt
 	@echo "Building $(MUTANTS), once."
-	@mkdir -p .cache
 	@.ci/environment $(PYTHON) $(MUTANTS) -r $<
 	@touch $@
 
 $(RELEASE_READY): constraints.txt tests/packaging/requirements.txt
 	@echo "Building $(RELEASE), once."
-	@mkdir -p .cache
 	@.ci/environment $(PYTHON) $(RELEASE) -c constraints.txt -r tests/packaging/requirements.txt
 	@touch $@
 
@@ -158,7 +157,7 @@ $(TEMPEST)/ours/.ready: constraints.txt requirements.txt setup.cfg
 $(AXE_READY):
 	@echo "Fetching axe-core, once."
 	@mkdir -p $(AXE)
-	@cd $(AXE) && npm pack --silent axe-core@4.14.1 > /dev/null
+	@cd $(AXE) && npm pack --silent axe-core@$(AXE_VERSION) > /dev/null
 	@echo "$(AXE_SHA1)  $(AXE)/$(AXE_FILE)" | sha1sum --check --quiet
 	@tar -xzf $(AXE)/$(AXE_FILE) -C $(AXE)
 	@touch $@
@@ -169,7 +168,7 @@ $(DEVSTACK):
 	@mkdir -p .cache
 	@git clone -q --depth 1 $(DEVSTACK_SOURCE) $@
 
-# exec, so that what stops make stops the demo, which then cleans up.
+# exec: a signal to make also stops the demo, which then cleans up.
 demo: $(READY) $(CORE_READY)
 	@exec $(BIN)/python -W ignore -m examples.demo $(CORE)
 
@@ -207,16 +206,16 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READ
 	$(PYTEST) tests/integration -m 'services and not attacks'
 	$(MAKE) attacks break-outs
 
-# What the newest release of Glance is tested with by "make services", with the former one.
+# Run some tests of Glance with the previous release.
 former-glance: $(READY) $(CORE_READY) $(FORMER_READY)
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
 	    import.py protections.py publications.py queries.py start.py workers.py)
 
-# The guides for operators are one long test, so the other tests go to whichever process is free.
+# The guides for operators are one long test, so a free worker takes the next of the other tests.
 test-docs: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/pages
 
-# A browser, and axe-core from npm, of which the version and the digest are here.
+# It needs Chromium, and npm for axe-core.
 browser: $(READY) $(CORE_READY) $(AXE_READY)
 	$(BIN)/python -m pytest tests/browser
 
@@ -237,7 +236,7 @@ races: $(READY) $(GLANCE_READY)
 	$(BIN)/python -m pytest tests/functional/test_removal_races.py \
 	    tests/functional/glance/test_image_races.py -m services
 
-# A run that was stopped goes on. AREAS are names in tests/mutants/areas.toml, by default all.
+# A run that was stopped continues at the same place. AREAS are names in tests/mutants/areas.toml, by default all.
 mutants: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READY) $(HEAT_READY) \
     $(MUTANTS_READY)
 	$(BIN)/python -m tests.prerequisites

@@ -205,7 +205,7 @@ def test_sample_lists_the_present_options(
 ) -> None:
     options = run.output(extra, "oslo-config-generator", "--namespace", namespace)
 
-    assert _sample(extra, sample).read_text() == options, "make samples writes it anew"
+    assert _sample(extra, sample).read_text() == options, "make samples writes it again"
 
 
 def test_sample_policy_lists_the_present_rules(run: Run) -> None:
