@@ -104,7 +104,7 @@ function restore_glare_murano_conf {
 # -----------------
 
 # Stop before anything is installed if the order of the plug-ins is wrong:
-# Glare and Murano would write their configuration files anew, over ours.
+# Glare and Murano would write their configuration files again, over ours.
 function check_glare_murano {
     if is_service_enabled glare && [[ -z "$GLARE_MURANO_FOLLOWS_GLARE" ]]; then
         die $LINENO "enable_plugin glare must come before glare-murano"
@@ -188,8 +188,8 @@ function use_glare_murano_venv {
         GLARE_BIN_DIR=$GLARE_MURANO_VENV/bin
     fi
     if is_service_enabled murano; then
-        # Murano's plug-in finds its programs anew in each phase, and prefers
-        # those in a folder of this name.
+        # Murano's plug-in finds its programs again in each phase, and prefers
+        # those in a directory of this name.
         ln -sfn "$GLARE_MURANO_VENV/bin" "$MURANO_DIR/bin"
     fi
 }
@@ -305,7 +305,7 @@ function publish_glare_murano_package {
     if [[ "$3" == *=* ]]; then
         version=(--as-version "${3%%=*}")
     fi
-    "$2/openstack" --os-cloud "$GLARE_MURANO_CLOUD" \
+    "$2/openstack" --os-cloud devstack-admin \
         --os-murano-catalog "$1" \
         murano package publish --public "${version[@]}" "$directory" || \
         die $LINENO "$directory was not published in ${1^}"
@@ -323,7 +323,7 @@ function publish_glare_murano {
 
 # Murano's plug-in has started murano-api with its own pipeline, and uploaded
 # the core library there, which the catalogue has with a version. The same
-# service is started anew with the filter.
+# service is restarted with the filter.
 function start_glare_murano_api {
     local command file program
     program=$(glare_murano_bin_dir)/murano-api
@@ -340,7 +340,7 @@ function start_glare_murano_api {
 }
 
 # Murano's plug-in has started the engine without the loader; the same service
-# is started anew with it.
+# is restarted with it.
 function start_glare_murano_engine {
     local program
     program=$(glare_murano_bin_dir)/murano-glare-engine
@@ -423,20 +423,20 @@ function unlink_glare_murano_venv {
     fi
 }
 
-# Remove a folder of ours. One that local.conf has put elsewhere stays, since
-# it may hold other things too.
-function remove_glare_murano_folder {
+# Remove a directory of this plug-in. If local.conf has put it elsewhere, it
+# stays, since it may have other files as well.
+function remove_glare_murano_directory {
     if [[ "$1" == "${GLARE_MURANO_DATA_DIR:?}"/* && "$1" != *..* ]]; then
         sudo rm -rf "$1"
     fi
 }
 
-# Take away what only we have made.
+# Remove what this plug-in has created.
 function cleanup_glare_murano {
     unconfigure_glare_murano
     unlink_glare_murano_venv
-    remove_glare_murano_folder "$GLARE_MURANO_CACHE_DIR"
-    remove_glare_murano_folder "$GLARE_MURANO_VENV"
+    remove_glare_murano_directory "$GLARE_MURANO_CACHE_DIR"
+    remove_glare_murano_directory "$GLARE_MURANO_VENV"
     if [[ -d "$GLARE_MURANO_DATA_DIR" ]]; then
         rmdir --ignore-fail-on-non-empty "$GLARE_MURANO_DATA_DIR"
     fi
