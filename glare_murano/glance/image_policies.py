@@ -27,6 +27,6 @@ DATA_POLICIES = (
 YANK_RULE = policy.DocumentedRuleDefault(
     YANK,
     "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
-    "Yank a package, or end the yank.",
+    "Yank or unyank a package.",
     [{"path": "/murano/v1/yanks", "method": "POST"}],
 )

@@ -34,8 +34,8 @@ _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
 _YANK = oslo_policy.DocumentedRuleDefault(
     YANK,
     "rule:context_is_admin or (role:member and project_id:%(owner)s)",
-    "Yank a package, or end the yank, by a patch of the field yanked alone. Users who may update "
-    "a package may yank it as well.",
+    "Yank or unyank a package, by a patch of the field yanked alone. Users who may update a "
+    "package may yank it as well.",
     [
         {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
         {"path": "/murano/v1/yanks", "method": "POST"},
