@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SemVer guard: it compares the public interfaces of two versions of a package.
+"""Compare the public interfaces of two versions of a package, by SemVer.
 
 Start reading at ``compare``. The page ``doc/source/reference/compatibility.rst`` has all rules.
 """
