@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit lists of Glare's type ``all``, as lists of packages are limited.
+"""Limit the filters and the sorting of ``GET /artifacts/all``, which also lists packages.
 
-Glare always serves this type. Its lists contain the artifacts of all types, and so packages too.
+The limits are those of lists of packages. Glare always serves the type ``all``.
 """
 
 from typing import Any

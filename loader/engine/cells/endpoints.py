@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The endpoints of a cell: what it can be requested to do. Messages have these names, too."""
+"""Name the kinds of requests that a cell serves; messages use these names."""
 
 SCHEMA = "request for a schema"
 STATIC_ACTION = "static action"

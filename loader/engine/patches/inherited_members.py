@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let an object keep the members of several versions of a class that its class inherits.
+"""Let a class inherit two versions of one class, and keep the members of both.
 
-A class can inherit two versions of one class through different packages. They count as unrelated
-classes if no version can replace the others (specification "Murano versioning", section "Side by
-side versioning of packages"). ``inherited_versions`` replaces versions where this is possible.
+A class can inherit both versions through different packages. They count as unrelated classes if no
+version can replace the other (specification "Murano versioning", section "Side by side versioning
+of packages"). ``inherited_versions`` replaces versions where this is possible.
 
 An object in Murano has a *part* for each ancestor of its class. The part has the ancestor's private
 properties, which the ancestor's code sets and no class declares. A cast of the object to the
