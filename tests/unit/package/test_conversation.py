@@ -254,6 +254,12 @@ def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
         converse(f"{SENDS}{does}", answer, seconds=1)
 
 
+def test_a_child_that_sends_many_queries_is_answered_with_pauses(clock, monkeypatch):
+    monkeypatch.setattr(conversation, "_MAX_PROMPT", 3)
+    converse(f"{SENDS}for number in range(5): send(number)")
+    assert clock.pauses == [0, 0, 0, conversation._LATER_PAUSE, conversation._LATER_PAUSE]
+
+
 def test_a_query_that_comes_in_pieces_is_read_with_pauses(clock):
     does = "os.write(0, b'[1, '); time.sleep(0.5); os.write(0, b'2]\\n'); result = 3"
     assert converse(RAW + does) == 3
