@@ -101,7 +101,7 @@ def conf(engine_conf: Any) -> Iterator[Any]:
         ("engine", ("max_project_request_cells", "max_request_cells", "request_seconds")),
         ("engine", ("max_green_threads", "max_task_memory")),
         ("engine", ("max_task_cells", "max_project_task_cells", "task_seconds")),
-        ("engine", ("share_agent_password",)),
+        ("engine", ("max_messages", "share_agent_password")),
         ("rabbitmq", ("ca_certs", "host", "login", "password")),
         (None, ("transport_url",)),
         ("murano", ("dsl_iterators_limit",)),

@@ -298,14 +298,17 @@ def test_a_cell_that_sends_another_query_is_ended(
 
 
 def test_a_cell_sends_only_so_many_notifications(
-    package: Package, conf: Any, sent: list[tuple[str, Any]]
+    package: Package, conf: Any, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    conf.set_override("max_messages", 10, "engine")
+    monkeypatch.setattr(task_answers, "_MAX_NOTIFICATIONS", 100)
     code = (
-        f"{SEND}for _ in range({conf.engine.max_messages + 1001}):\n"
+        f"{SEND}for _ in range(111):\n"
         "    send({'query': 'notification', 'event': 'murano.untrack_instance',"
         " 'payload': {'instance': 'i', 'instance_type': 1}})"
     )
     assert "too many notifications" in error_of(package.act(code))
+    assert [event for event, _ in sent].count("murano.untrack_instance") == 110
 
 
 def test_a_cell_sends_only_so_many_lines_of_the_log(
