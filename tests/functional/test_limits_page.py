@@ -19,7 +19,7 @@ from glare_murano.package import (
     sandbox,
     versions,
 )
-from glare_murano.package.sandbox import turns
+from glare_murano.package.sandbox import conversation, turns
 from glare_murano.service import batches, request_reading
 from loader import config
 from loader.murano_api import body_limits, upload_forms
@@ -57,6 +57,7 @@ FIXED = {
     "Base classes of a class": classes.MAX_BASES,
     "Elements of all lists and mappings": fields.MAX_ELEMENTS,
     "Tags": fields.MAX_TAGS,
+    "Queries of a cell without a pause": conversation._MAX_PROMPT,
     "Tasks of a project that wait in a worker": _in_source(WAITING, "MAX_WAITING"),
     "Size of these tasks": _in_source(WAITING, "MAX_SIZE"),
     "Size of the waiting tasks of all projects": _in_source(WAITING, "MAX_TOTAL_SIZE"),
