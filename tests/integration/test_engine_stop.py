@@ -255,7 +255,8 @@ def test_tasks_that_wait_for_a_turn_return_to_the_queue(
 
     assert engine.terminate(_SECONDS) == 0
     assert STOPPED in api.result(running)["action"]["result"]["message"]
-    assert services.messages(queue, "tasks") == count
+    # The broker does not count a task that it has sent to the engine, until it sees the end.
+    wait_until(lambda: services.messages(queue, "tasks") == count, "the return of all tasks")
 
 
 def test_a_result_waits_for_murano_api_without_an_end(engines: Engines, queue: str) -> None:
