@@ -42,8 +42,7 @@ def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.R
     try:
         response = respond()
     except RefusedRequest as refusal:
-        error = document(refusal.status, str(refusal))
-        return _refuse(req, error, refusal.headers, refusal)
+        return _answer_refusal(req, refusal)
     except exception.GlareException as refusal:
         error = _form._error(refusal)
         if error["error"]["message"] == _TAKEN:
@@ -64,9 +63,13 @@ def refused(req: webob.Request, check: Callable[[], object]) -> webob.Response |
     try:
         check()
     except RefusedRequest as refusal:
-        error = document(refusal.status, str(refusal))
-        return _refuse(req, error, refusal.headers, refusal)
+        return _answer_refusal(req, refusal)
     return None
+
+
+def _answer_refusal(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
+    error = document(refusal.status, str(refusal))
+    return _refuse(req, error, refusal.headers, refusal)
 
 
 def _refuse(

@@ -121,8 +121,9 @@ def _check_other(req: webob.Request) -> None:
     """
     request_reading.check_nul(req.environ)
     request_reading.check_content_type(req)
-    is_upload = req.method == "PUT" and req.path_info.startswith(_ARTIFACTS)
-    if req.is_body_readable and not (is_upload and req.content_type != _LOCATION):
+    is_below = req.path_info.startswith(_ARTIFACTS)
+    is_upload = req.method == "PUT" and is_below and req.content_type != _LOCATION
+    if req.is_body_readable and not is_upload:
         request_reading.check_body(req)
 
 

@@ -79,7 +79,7 @@ class WaitingTasks:
     """The tasks that wait in this process; each has a green thread."""
 
     def __init__(self) -> None:
-        # The tasks are limited for each project, and not for all projects together.
+        # The number of tasks is limited for each project, and not for all projects together.
         self._threads = eventlet.GreenPool(sys.maxsize)
         self._projects: collections.Counter[object] = collections.Counter()
         self._sizes: collections.Counter[object] = collections.Counter()
