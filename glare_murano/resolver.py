@@ -284,30 +284,6 @@ def plan(
     return planner.closure([*(Header(fqn, spec, None) for fqn, spec in roots), *headers])
 
 
-def chain_of(
-    demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
-) -> tuple[Demand, ...]:
-    """Return the chain of demands that leads from a root of the plan to a demand.
-
-    Each demand of the chain, except the first, belongs to a release that satisfies the previous
-    demand. If ``reached_by`` returns the demand nearest to a root, no other chain is shorter.
-
-    :param demand: the last demand of the chain.
-    :param reached_by: a function that takes a release, and returns a demand that the release
-        satisfies. The chain begins with a demand of the release if the function returns None, or a
-        demand that is already in the chain.
-    """
-    chain = {demand: None}
-    while demand.requirer is not None:
-        before = reached_by(demand.requirer)
-        # A received answer may be incomplete, or have a cycle.
-        if before is None or before in chain:
-            break
-        demand = before
-        chain[demand] = None
-    return tuple(reversed(chain))
-
-
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
     """Yield the requirements of a release as demands.
 

@@ -19,7 +19,7 @@ import functools
 import itertools
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
@@ -187,7 +187,7 @@ class Resolution:
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
         """Return the chains of demands that lead from the query to the given demands."""
         shown = demands[: errors.MAX_CHAINS]
-        chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
+        chains = tuple(chain_of(demand, self._reached_by) for demand in shown)
         return errors.RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
@@ -246,6 +246,30 @@ class Resolution:
     def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
+
+
+def chain_of(
+    demand: resolver.Demand, reached_by: Callable[[resolver.PackageVersion], resolver.Demand | None]
+) -> tuple[resolver.Demand, ...]:
+    """Return the chain of demands that leads from a root of the plan to a demand.
+
+    Each demand of the chain, except the first, belongs to a release that satisfies the previous
+    demand. If ``reached_by`` returns the demand nearest to a root, no other chain is shorter.
+
+    :param demand: the last demand of the chain.
+    :param reached_by: a function that takes a release, and returns a demand that the release
+        satisfies. The chain begins with a demand of the release if the function returns None, or a
+        demand that is already in the chain.
+    """
+    chain = {demand: None}
+    while demand.requirer is not None:
+        before = reached_by(demand.requirer)
+        # A received answer may be incomplete, or have a cycle.
+        if before is None or before in chain:
+            break
+        demand = before
+        chain[demand] = None
+    return tuple(reversed(chain))
 
 
 def _unusable(missing: resolver.Unsatisfied) -> Mapping[str, Sequence[Version]]:

@@ -16,6 +16,7 @@ from glare_murano import hitting_set, resolver
 from glare_murano.budget import Budget
 from glare_murano.package import VersionSpec, parse_version
 from glare_murano.package.versions import SortedVersions
+from loader import resolution
 from tests import effort
 
 CHAIN = resolver.MAX_PACKAGES
@@ -264,8 +265,8 @@ class TestPlan:
         a, b = (resolver.PackageVersion(fqn, parse_version("1")) for fqn in "ab")
         of_a, of_b = (resolver.Demand(r.fqn, VersionSpec.of("1"), by) for r, by in ((a, b), (b, a)))
 
-        assert resolver.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
-        assert resolver.chain_of(of_a, {}.get) == (of_a,)
+        assert resolution.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
+        assert resolution.chain_of(of_a, {}.get) == (of_a,)
 
     def test_everybody_who_requires_a_release_is_listed(self):
         packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": "1.3"}}, "db": DB}
@@ -517,7 +518,7 @@ class TestRandomGraphs:
         answered = {demand: release for release, upon in found.releases.items() for demand in upon}
         reported = [missing.demand for missing in found.unsatisfied]
         for demand in (*answered, *reported):
-            chain = resolver.chain_of(demand, lambda release: found.releases[release][0])
+            chain = resolution.chain_of(demand, lambda release: found.releases[release][0])
             assert chain[-1] == demand
             assert chain[0].requirer is None
             assert chain[0].fqn in roots
