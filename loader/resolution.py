@@ -127,7 +127,7 @@ class Resolution:
 
         :param requirer: the requiring package; None if the query itself requires the package.
         """
-        return self._assigned.get(resolver.Demand(fqn, spec, requirer))
+        return self._assigned(fqn).get(resolver.Demand(fqn, spec, requirer))
 
     def find_missing(
         self, fqn: str, *specs: VersionSpec
@@ -200,7 +200,8 @@ class Resolution:
         for choice in later.chosen:
             known = choices.setdefault(choice.release.fqn, {})
             before = known.get(choice.release.version)
-            new = (demand for demand in choice.demands if demand not in self._assigned)
+            assigned = self._assigned(choice.release.fqn)
+            new = (demand for demand in choice.demands if demand not in assigned)
             demands = (*(before.demands if before else ()), *new)
             why = before.why if before else choice.why
             known[choice.release.version] = dataclasses.replace(choice, demands=demands, why=why)
@@ -208,20 +209,34 @@ class Resolution:
         undefined = dict.fromkeys((*self.undefined, *later.undefined))
         external = dict.fromkeys((*self.external, *later.external))
         excluded = dict.fromkeys((*self.excluded, *later.excluded))
-        return Resolution(
+        joined = Resolution(
             choices,
             tuple(unsatisfied.values()),
             tuple(undefined),
             tuple(external),
             tuple(excluded),
         )
+        # The demands for a package that the later query has not chosen are the same as before. To
+        # read all of them again took 0.2 seconds for each later query of a plan with 100,000.
+        unchanged = self._assignments.keys() - later.choices.keys()
+        joined._assignments.update((fqn, self._assignments[fqn]) for fqn in unchanged)
+        return joined
 
     @functools.cached_property
-    def _assigned(self) -> Mapping[resolver.Demand, Choice]:
-        # Objects of several classes may require the same range, and get different versions. The
-        # newest wins, since it comes last.
-        oldest_first = sorted(self.chosen, key=lambda choice: choice.release.version)
-        return {demand: choice for choice in oldest_first for demand in choice.demands}
+    def _assignments(self) -> dict[str, Mapping[resolver.Demand, Choice]]:
+        """The results of ``_assigned``, by FQN."""
+        return {}
+
+    def _assigned(self, fqn: str) -> Mapping[resolver.Demand, Choice]:
+        """Return the demands for a package, each with the release that was chosen for it."""
+        if fqn not in self._assignments:
+            # Objects of several classes may require the same range, and get different versions. The
+            # newest wins, since it comes last.
+            oldest_first = sorted(self.choices.get(fqn, {}).items())
+            self._assignments[fqn] = {
+                demand: choice for _, choice in oldest_first for demand in choice.demands
+            }
+        return self._assignments[fqn]
 
     def _demands_on(
         self, demand: resolver.Demand, requirer: resolver.PackageVersion | None

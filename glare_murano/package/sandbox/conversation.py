@@ -33,13 +33,15 @@ MAX_QUERY = 256 * 1024
 _MAX_UNREAD = 50
 # The seconds before the next piece of a query is read.
 _PAUSE = 0.001
-# The pause after a query, as a multiple of the time that it took to parse; but no pause for short
-# ones. So a child whose queries take long to parse keeps a thread busy for a tenth of the time.
-_PARSING_PAUSE = 9
+# A pause, as a multiple of the processor time that a query took. So a child whose queries take long
+# keeps a thread busy for a tenth of the time.
+_REST = 9
+# A query that takes less time to parse, in seconds, needs no pause.
 _SHORT_PARSING = 0.001
-# How many queries of a child are answered without a pause, and the seconds of the pause after each
-# further one. A deployment of 20 packages sends 70, and a child without pauses some thousands in a
-# second, which keep the thread busy.
+# How many answers to a child have no pause after them, and the shortest pause after each further
+# answer, in seconds. A deployment of 20 packages sends 70 queries. A child without pauses sends some
+# thousands in a second, which keep the thread busy, and so do answers that need much work. In the
+# time of an answer, other green threads may run as well, so only the later answers are timed.
 _MAX_PROMPT = 1000
 _LATER_PAUSE = 0.01
 # The seconds that a child has to read an answer.
@@ -165,11 +167,13 @@ def _queries(connection: socket.socket, child: RequestedChild) -> Iterator[tuple
             begun = time.thread_time()
             query = _parsed(line)
             took = time.thread_time() - begun
-            prompt -= 1
-            pause = _PARSING_PAUSE * took if took > _SHORT_PARSING else 0
             # A child that sends quickly must not keep other green threads waiting.
-            time.sleep(pause if prompt >= 0 else max(pause, _LATER_PAUSE))
+            time.sleep(_REST * took if took > _SHORT_PARSING else 0)
+            begun = time.thread_time()
             yield query
+            prompt -= 1
+            if prompt < 0:
+                time.sleep(max(_REST * (time.thread_time() - begun), _LATER_PAUSE))
 
 
 def _parsed(line: bytes) -> tuple[int, Any]:

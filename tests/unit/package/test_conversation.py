@@ -109,7 +109,7 @@ def clock(monkeypatch):
 
 
 def test_queries_that_take_long_to_parse_leave_time_to_others(clock):
-    clock.readings = iter([1, 1.01, 1.01, 1.0105])
+    clock.readings = iter([1, 1.01, 1.01, 1.01, 1.0105, 1.0105])
     converse(f"{SENDS}send(1), send(2)")
     assert clock.pauses == [pytest.approx(0.09), 0]
 
@@ -257,7 +257,14 @@ def test_a_child_that_stops_its_supervisor_while_it_asks_ends(monkeypatch):
 def test_a_child_that_sends_many_queries_is_answered_with_pauses(clock, monkeypatch):
     monkeypatch.setattr(conversation, "_MAX_PROMPT", 3)
     converse(f"{SENDS}for number in range(5): send(number)")
-    assert clock.pauses == [0, 0, 0, conversation._LATER_PAUSE, conversation._LATER_PAUSE]
+    assert clock.pauses == [0, 0, 0, 0, conversation._LATER_PAUSE, 0, conversation._LATER_PAUSE]
+
+
+def test_later_queries_that_take_long_to_answer_leave_time_to_others(clock, monkeypatch):
+    monkeypatch.setattr(conversation, "_MAX_PROMPT", 1)
+    clock.readings = iter([1, 1, 1, 1.5, 1.5, 1.5, 1.52])
+    converse(f"{SENDS}send(1), send(2)")
+    assert clock.pauses == [0, 0, pytest.approx(0.18)]
 
 
 def test_a_query_that_comes_in_pieces_is_read_with_pauses(clock):
