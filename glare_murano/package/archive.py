@@ -18,6 +18,7 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 import uuid
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,7 +111,7 @@ class Archive(abc.ABC):
         :raises InvalidArchive: if a file is damaged, or does not have its declared size.
         """
         for entry in self._entries.values():
-            for _ in self._chunks(entry):
+            for _ in _with_pauses(self._chunks(entry)):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
@@ -211,7 +212,7 @@ class Archive(abc.ABC):
             # A buffer is used, since an unbuffered write to a full disk may be incomplete without
             # an error.
             with open(file, "wb") as stream:
-                stream.writelines(self._chunks(entry))
+                stream.writelines(_with_pauses(self._chunks(entry)))
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
         """Yield the content of a file, and check that it has the declared size.
@@ -232,6 +233,17 @@ class Archive(abc.ABC):
     @abc.abstractmethod
     def _pieces(self, entry: Entry) -> Iterator[bytes]:
         """Yield the content of a file. The content may be longer or shorter than declared."""
+
+
+def _with_pauses(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks, and let other green threads run after each of them.
+
+    A small archive may have 500 MB of files, and to read them takes more than a second.
+    """
+    for chunk in chunks:
+        yield chunk
+        # If the program has green threads, eventlet replaces this function.
+        time.sleep(0)
 
 
 class _NewZipFile(zipfile.ZipFile):

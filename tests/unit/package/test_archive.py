@@ -900,6 +900,17 @@ class TestLimits:
         assert rules_on_opening(directory, limits) == [rule]
 
 
+@pytest.mark.parametrize("read", ["verify", "unpack"])
+def test_other_green_threads_run_while_a_large_file_is_read(tmp_path, monkeypatch, read):
+    pauses = []
+    monkeypatch.setattr("glare_murano.package.archive.time.sleep", pauses.append)
+    data = zipped({**FILES, "large": bytes(4 * 1024**2)})
+    with Archive.open(io.BytesIO(data), Limits(ratio=10_000)) as archive:
+        {"verify": archive.verify, "unpack": lambda: archive.unpack(tmp_path / "target")}[read]()
+    assert set(pauses) == {0}
+    assert len(pauses) > 16
+
+
 def test_a_path_that_is_not_a_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert rules_on_opening(tmp_path / "pipe") == ["archive-format"]
