@@ -284,9 +284,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)
         if key not in self._packages:
-            release = self._loader.release(package)
-            self._packages[key] = EnginePackage(self, package, release)
+            self._packages[key] = self._made(package, self._loader.release(package))
         return self._packages[key]
+
+    def _made(self, package: Package, release: Release) -> "EnginePackage":
+        """Make the engine's package object for a package."""
+        return EnginePackage(self, package, release)
 
 
 def log_costs(loader: PackageLoader) -> None:
@@ -389,6 +392,28 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         if self.is_core_library:
             system_objects.register(self)
 
+    def define_classes(self) -> None:
+        """Define all classes of the package now. Otherwise, each is defined when it is needed.
+
+        :raises Exception: if a class is faulty, or needs a class of another package.
+        """
+        for name in sorted(self.classes):
+            found = self.find_class(name, search_requirements=False)
+            # The contexts are made on first use.
+            _ = found.context, found.exported_context
+
+    def use(self, loader: EnginePackageLoader, package: Package, release: Release) -> None:
+        """Use this object in a task.
+
+        :param loader: the loader of the task.
+        :param package: a package with the same content.
+        :param release: the release from which the task has loaded the package.
+        """
+        self._release = release
+        self._engine_loader = loader
+        self._requirement_loader.use(loader)
+        self.application_package = package
+
     def get_class_config(self, name: str) -> Any:
         """Return the values of a class; see ``EnginePackageLoader.class_config``."""
         return self._engine_loader.class_config(self._release, name)
@@ -473,6 +498,10 @@ class _RequirementLoader:
         # FQN -> package. A package has only one range for each FQN. Murano requests the package
         # again for each class: 336 times in a deployment of 20 packages.
         self._loaded: dict[str, MuranoPackage] = {}
+
+    def use(self, loader: EnginePackageLoader) -> None:
+        """Load further packages by the loader of a task."""
+        self._loader = loader
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
         if package_name not in self._loaded:

@@ -185,6 +185,28 @@ def test_only_classes_of_public_packages_are_parsed_for_all_cells(
     assert not any(f"{name}.own" in file for file in found[0])
 
 
+def test_the_classes_of_the_core_library_are_made_for_all_cells(
+    run_python: Callable[[str], Any],
+) -> None:
+    # Whether the cell still has to make a class that it does not need, and what the core library
+    # uses: the loader of the task, and the copy of its archive.
+    code = (
+        "from murano.dsl import helpers\n"
+        "loader = helpers.get_executor().package_loader\n"
+        "(core,) = [p for (name, _), p in loader._packages.items() if name == 'io.murano']\n"
+        "uses = [core._engine_loader is loader, core._requirement_loader._loader is loader]\n"
+        "copy = core.application_package.get_resource('scripts')\n"
+        "result = ['io.murano.SharedIp' in core._load_queue, uses, copy.startswith(os.getcwd())]"
+    )
+    # Other tests let the process make the classes.
+    warm_processes.end(warm.NAME)
+    assert run_python(code) == [True, [True, True], True]
+    found = wait_until(
+        lambda: [found for found in [run_python(code)] if not found[0]], "the classes"
+    )
+    assert found == [[False, [True, True], True]]
+
+
 def test_a_cell_reads_public_packages_by_indexes_that_were_made_before(
     run_python: Callable[[str], Any], tenant: Any, conf: Any, tmp_path: pathlib.Path, name: str
 ) -> None:

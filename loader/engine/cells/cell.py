@@ -16,10 +16,16 @@ from murano.engine import execution_session, package_loader
 
 from glare_murano.package.sandbox import Queries
 from loader import config as loader_config
+from loader.archive_indexes import Identity
 from loader.catalogs import options
 from loader.engine import adapter, patches, watchdog
-from loader.engine.cells import cell_log, cell_tasks, crossing_errors, endpoints
-from loader.engine.cells.cell_packages import CellPackages, EngineCellPackageLoader, load_at
+from loader.engine.cells import cell_log, cell_tasks, core_library, crossing_errors, endpoints
+from loader.engine.cells.cell_packages import (
+    CellPackages,
+    EngineCellPackageLoader,
+    load_at,
+    read_limits,
+)
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 
@@ -58,8 +64,9 @@ class Cell:
     def preload(self, path: str) -> None:
         """Parse all classes of a public package, in the warm process, so that no cell has to.
 
-        A package that cannot be parsed is left out. Cells will say why. No cell is forked
-        meanwhile, so parsing has a limit of time.
+        The classes of the core library are also made; see ``core_library``. A package that cannot
+        be parsed is left out. Cells will say why. No cell is forked meanwhile, so parsing has a
+        limit of time.
 
         :param path: the path of the package's archive or directory.
         """
@@ -78,9 +85,11 @@ class Cell:
 
 
 def _parse(path: str) -> None:
+    identity = Identity.of(pathlib.Path(path), read_limits())
     package = _load(path)
     for name in package.classes:
         adapter.parse_class(package, name)
+    core_library.keep(identity, package)
 
 
 def _load(path: str) -> Package:

@@ -19,6 +19,7 @@ from glare_murano.wire import Release, release_from_json, versions_from_json
 from loader import archive_indexes, errors
 from loader.archive_indexes import Identity
 from loader.engine import adapter
+from loader.engine.cells import core_library
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 from loader.formats.source import ArchiveSource, DirectorySource
@@ -83,6 +84,10 @@ class CellPackages:
         """Return whether a package is the core library, and can be trusted."""
         return bool(self._of(package).description["is_core_library"])
 
+    def original(self, package: Package) -> Identity | None:
+        """Return the identity of the archive of which a package is a copy; None for a directory."""
+        return _original(self._of(package).description)
+
     def class_config(self, release: Release, name: str) -> Any:
         """Return the values that the operator has written for a class.
 
@@ -111,7 +116,7 @@ class CellPackages:
         release = release_from_json(description["release"])
         if release.key not in self._loaded:
             path = pathlib.Path(description["path"])
-            if original := description["original"]:
+            if original := _original(description):
                 _use_index(original, path)
             package = load_at(path, self._directory, self._types)
             self._loaded[release.key] = _LoadedPackage(package, release, description)
@@ -167,7 +172,7 @@ def load_at(path: pathlib.Path, directory: pathlib.Path, types: PackageTypes) ->
     """
     if path.is_dir():
         return types.load(DirectorySource(path))
-    limits = _limits()
+    limits = read_limits()
 
     def unpack() -> pathlib.Path:
         target = directory / path.stem
@@ -179,19 +184,25 @@ def load_at(path: pathlib.Path, directory: pathlib.Path, types: PackageTypes) ->
     return types.load(ArchiveSource(lambda: path, unpack, limits))
 
 
-def _limits() -> Limits:
+def read_limits() -> Limits:
+    """Return the limits for archives, from the options."""
     return archive_limits.limits(adapter.CONF.package_loader)
 
 
-def _use_index(original: Mapping[str, Any], copy: pathlib.Path) -> None:
+def _original(description: Mapping[str, Any]) -> Identity | None:
+    found = description["original"]
+    return Identity(**found, limits=read_limits()) if found else None
+
+
+def _use_index(original: Identity, copy: pathlib.Path) -> None:
     """Read the copy of an archive by the index of the original, if the warm process has made it.
 
     The warm process has the indexes of the public packages that it has parsed. Without an index,
     loading a package takes three times as long; see ``archive_indexes``.
 
-    :param original: the identity of the original, without the limits.
+    :param original: the identity of the original.
     """
-    if index := archive_indexes.kept(Identity(**original, limits=_limits())):
+    if index := archive_indexes.kept(original):
         index.use(copy)
 
 
@@ -222,6 +233,14 @@ class EngineCellPackageLoader(adapter.EnginePackageLoader):
     def class_config(self, release: Release, name: str) -> Any:
         """Return the values that the operator has written for a class."""
         return self._requested.class_config(release, name)
+
+    def _made(self, package: Package, release: Release) -> adapter.EnginePackage:
+        """Return the kept object for the core library, or make the object for a package."""
+        original = self._requested.original(package)
+        if original and self.is_core_library(package) and (kept := core_library.take(original)):
+            kept.use(self, package, release)
+            return kept
+        return super()._made(package, release)
 
 
 def _subclasses(content: Mapping[str, Any]) -> Subclasses:
