@@ -12,7 +12,7 @@ import logging
 import re
 import urllib.parse
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import requests
 from keystoneauth1 import adapter as ksa_adapter
@@ -21,6 +21,7 @@ from keystoneauth1 import session as ksa_session
 
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits, limited
 from glare_murano.package.errors import shown
+from glare_murano.package.json_values import Counts
 from loader import errors
 from loader.counters import Counters
 from loader.transport import failures, limited_sessions, retries, sessions
@@ -31,12 +32,29 @@ LOG = logging.getLogger(__name__)
 
 # How many pages of a list are read. A server may send a list without an end.
 _MAX_PAGES = 1000
+# The largest size of all pages of a list together, in bytes. The releases in it are kept in memory.
+# Ten thousand releases usually have 30 MiB.
+_MAX_LIST = 128 * 1024**2
+# The most lists, mappings and values in an answer. The largest plans need two thirds of them. More
+# would delay the other threads of the process for seconds.
+_MAX_VALUES = Counts(lists=1_000_000, commas=2_000_000)
 # How many seconds the answer to an upload may take, after the time for sending the file.
 _UPLOAD_GRACE = 120
 _JSON = "application/json"
 _WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
 # The header Warning has a code, the name of the sender, and the quoted text.
 _WARNING = re.compile(r'\d{3} \S+ (".*")')
+
+
+class _Document(NamedTuple):
+    """The document in an answer of a service.
+
+    :param content: the document, as parsed from JSON; None for an answer without a document.
+    :param size: the size of the document, in bytes.
+    """
+
+    content: Any
+    size: int
 
 
 class ServiceAdapter(ksa_adapter.Adapter):
@@ -85,17 +103,22 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :raises CatalogError: if the request fails, or the answer is not JSON, too large or too
             slow.
         """
+        return self._document(method, path, subject, **arguments).content
+
+    def _document(self, method: str, path: str, subject: str = "", **arguments: Any) -> _Document:
+        """Send a request, and return the document in the answer, as ``document``."""
         # Without this header, Glance sends the reasons for refusals as HTML.
         headers = {"Accept": _JSON, **arguments.pop("headers", {})}
 
-        def request() -> Any:
+        def request() -> _Document:
             with self._send(method, path, headers=headers, **arguments) as response:
                 if "Warning" in response.headers:
                     warning = _warning(response.headers["Warning"])
                     LOG.warning("%s: %s", self.name, shown(warning))
-                return _read(response) if response.status_code in _WITH_DOCUMENT else None
+                return _read(response)
 
-        return self._repeated(request, subject or f"{method} {path}", self._seconds)
+        found: _Document = self._repeated(request, subject or f"{method} {path}", self._seconds)
+        return found
 
     def items(
         self,
@@ -112,15 +135,23 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param next_marker: a function that takes an answer, and returns the marker of the next
             page; None after the last page.
         :param after: a marker: only items after it are listed. By default, all items are listed.
-        :raises CatalogError: if the service fails, or does not send a list.
+        :raises CatalogError: if the service fails, does not send a list, or sends too long a list.
         """
         filters = urllib.parse.urlencode(list(query))
         marker = "" if after is None else _marker(after)
+        size = 0
         for _ in range(_MAX_PAGES):
-            answer = self.document("GET", f"{path}?{filters}{marker}")
+            page = self._document("GET", f"{path}?{filters}{marker}")
+            answer = page.content
             if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
                 raise errors.CatalogError(
                     f"{self.name} sent an answer without a list of {key}; {failures.WRONG_SERVICE}"
+                )
+            size += page.size
+            if size > _MAX_LIST:
+                raise errors.CatalogError(
+                    f"{self.name} sent a list of {key} with more than {_MAX_LIST} bytes; "
+                    f"report this to the operator of the service, who can delete unused releases"
                 )
             yield from answer[key]
             last = next_marker(answer)
@@ -157,7 +188,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         def request() -> Any:
             file.seek(0)
             with self._send("PUT", path, data=file, headers=headers) as response:
-                return _read(response) if response.status_code in _WITH_DOCUMENT else None
+                return _read(response).content
 
         return self._repeated(request, subject, _UPLOAD_GRACE + size / self._min_rate)
 
@@ -294,14 +325,18 @@ def _warning(header: str) -> str:
     return header
 
 
-def _read(response: requests.Response) -> Any:
-    """Return the JSON of an answer.
+def _read(response: requests.Response) -> _Document:
+    """Return the document in an answer; its content is None if the status is not 200 or 201.
 
-    :raises UnusableAnswer: if the answer is not JSON, or too large.
+    :raises UnusableAnswer: if the answer is not JSON, too large, or has too many values.
     """
-    body = limited_sessions.read(response)
+    if response.status_code not in _WITH_DOCUMENT:
+        return _Document(None, 0)
+    body = limited_sessions.read(response, limited_sessions.MAX_DOCUMENT)
+    if excess := _MAX_VALUES.find_excess(body):
+        raise failures.UnusableAnswer(response, f"it has {excess}; {failures.WRONG_SERVICE}")
     try:
-        return json.loads(body)
+        return _Document(json.loads(body), len(body))
     except (ValueError, RecursionError) as error:
         # If a proxy loses its server, it may end the answer as if it were complete.
         is_begun = isinstance(error, json.JSONDecodeError) and body.lstrip()[:1] in b"{["

@@ -21,8 +21,12 @@ from loader.transport.download import pieces
 
 _Original = TypeVar("_Original")
 
-# The largest size of an answer, in bytes. A list of a thousand artifacts has a few MiB.
-_MAX_DOCUMENT = 64 * 1024**2
+# The largest size of an answer with a document, in bytes. A list of a thousand artifacts has a few
+# MiB.
+MAX_DOCUMENT = 64 * 1024**2
+# The largest size of an answer that a library reads, in bytes: a refusal, a token with Keystone's
+# catalogue, or a list of versions. The library may parse it several times.
+MAX_OTHER = 4 * 1024**2
 
 # A caller's session -> its copy. All adapters for the session use this copy, so that they share its
 # connections.
@@ -67,16 +71,17 @@ def close(session: ksa_session.Session) -> None:
         each.close()
 
 
-def read(response: requests.Response) -> bytes:
+def read(response: requests.Response, limit: int) -> bytes:
     """Return the whole content of an answer.
 
+    :param limit: the largest size of the content, in bytes.
     :raises UnusableAnswer: if the content is too large.
     """
     body = bytearray()
     for piece in pieces(response):
         body += piece
-        if len(body) > _MAX_DOCUMENT:
-            raise failures.UnusableAnswer(response, f"more than {_MAX_DOCUMENT} bytes")
+        if len(body) > limit:
+            raise failures.UnusableAnswer(response, f"more than {limit} bytes")
     return bytes(body)
 
 
@@ -143,7 +148,7 @@ def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
     if response.is_redirect:
         # The body of a redirection is not needed.
         response.raw.close()
-    response._content = b"" if response.is_redirect else read(response)
+    response._content = b"" if response.is_redirect else read(response, MAX_OTHER)
     response._content_consumed = True  # type: ignore[attr-defined]
     if response.status_code >= requests.codes.bad_request:
         try:

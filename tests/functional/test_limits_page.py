@@ -23,7 +23,7 @@ from glare_murano.package.sandbox import conversation, turns
 from glare_murano.service import batches, request_reading
 from loader import config
 from loader.murano_api import body_limits, upload_forms
-from loader.transport import retries
+from loader.transport import adapter, limited_sessions, retries
 
 ROOT = pathlib.Path(__file__).parents[2]
 WAITING = "loader/engine/cells/waiting_tasks.py"
@@ -83,6 +83,11 @@ FIXED = {
     "Packages of a page of a list": wire.MAX_PACKAGES,
     "Artifacts of a page of Glare's own lists": artifact_reads.MAX_PAGE,
     "Attempts of a request": retries.DEFAULT_ATTEMPTS,
+    "Answer of a service": limited_sessions.MAX_DOCUMENT,
+    "Lists and mappings in it": adapter._MAX_VALUES.lists,
+    "Values in it": adapter._MAX_VALUES.commas,
+    "Refusal of a service, or token of Keystone": limited_sessions.MAX_OTHER,
+    "List of a service, with all its pages": adapter._MAX_LIST,
 }
 
 

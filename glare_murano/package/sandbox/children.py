@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from glare_murano.package.json_values import Counts
 from glare_murano.package.sandbox import limited_process, scratch, warm_processes
 from glare_murano.package.sandbox.child_errors import ChildFailed, LimitReached
 from glare_murano.package.sandbox.limited_process import MAX_REQUEST, OUT_OF_MEMORY
@@ -32,10 +33,8 @@ _GRACE = 60
 # The seconds between two calls of ``meanwhile``.
 INTERVAL = 1
 _MAX_REPORT = 4096
-# The largest numbers of lists and mappings, and of commas, in an answer, those in strings included.
-# Reading more would delay other requests.
-_MAX_BRACKETS = 100_000
-_MAX_COMMAS = 500_000
+# The most lists, mappings and values in an answer. Reading more would delay other requests.
+_MAX_VALUES = Counts(lists=100_000, commas=500_000)
 # The limits that the kernel enforces.
 _LIMITS = ("seconds", "memory", "file_size", "files")
 # What restricts a child, as far as the kernel can.
@@ -341,10 +340,8 @@ def _read(
     data = os.pread(answer.fileno(), MAX_ANSWER + 1, 0)
     if len(data) > MAX_ANSWER:
         raise LimitReached(f"has a result of more than {MAX_ANSWER} bytes")
-    if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
-        raise ChildFailed("its answer has too many lists and mappings")
-    if data.count(b",") > _MAX_COMMAS:
-        raise ChildFailed("its answer has too many values")
+    if excess := _MAX_VALUES.find_excess(data):
+        raise ChildFailed(f"its answer has {excess}")
     try:
         return Answer(json.loads(data), printed)
     except (ValueError, RecursionError) as error:

@@ -128,3 +128,39 @@ def test_an_endless_list_is_not_read_for_ever(
 
     with pytest.raises(loader.CatalogError, match="more than 5 pages"):
         load()
+
+
+def test_a_long_list_is_not_read_to_its_end(
+    server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.adapter._MAX_LIST", 5000)
+    page = _sending({"artifacts": [{**ARTIFACT, "description": "x" * 1000}], "next": "/"})
+    server.faults = [faulty.status(404), *itertools.repeat(page, 20)]
+
+    with pytest.raises(
+        loader.CatalogError,
+        match=r"Glare at http.* sent a list of artifacts with more than 5000 bytes; report this",
+    ):
+        load()
+    assert len(server.seen) < 8
+
+
+@pytest.mark.parametrize(
+    ("content", "excess"),
+    [
+        (b'{"releases": [' + b"[]," * 1_000_000 + b"[]]}", "1000000 lists and mappings"),
+        (b'{"releases": [' + b"1," * 2_000_001 + b"1]}", "2000000 values"),
+    ],
+)
+def test_an_answer_with_too_many_values_is_not_parsed(
+    server: Faulty,
+    load: Callable[[], object],
+    content: bytes,
+    excess: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("loader.transport.adapter.json.loads", lambda _: pytest.fail("parsed"))
+    server.faults = [_sending(content)]
+
+    with pytest.raises(loader.CatalogError, match=f"Glare at http.* it has more than {excess}"):
+        load()

@@ -212,6 +212,15 @@ def test_an_answer_is_limited():
         act(f"result = 'x' * {sandbox.MAX_ANSWER - 1}")
 
 
+def test_an_answer_with_many_values_is_not_parsed():
+    assert len(act("result = [1] * 500_001").content) == 500_001
+    assert len(act("result = ['[,' * 600_000]").content[0]) == 1_200_000
+    with pytest.raises(ChildFailed, match="its answer has more than 500000 values"):
+        act("result = [1] * 500_002")
+    with pytest.raises(ChildFailed, match="its answer has more than 100000 lists and mappings"):
+        act("result = [[]] * 100_000")
+
+
 def test_what_a_child_prints_is_shown_with_an_indent():
     printed = act("print('one\\n2026-01-01 ERROR forged\\x1b[1m', flush=True)").output
     assert printed == "\n    one\n    '2026-01-01 ERROR forged\\x1b[1m'"

@@ -512,7 +512,8 @@ def test_an_answer_on_which_a_library_fails_is_a_failure_of_the_catalogue(
 def test_every_answer_is_decompressed_up_to_a_limit(
     server: Faulty, make: Make, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
+    for limit in ("MAX_DOCUMENT", "MAX_OTHER"):
+        monkeypatch.setattr(f"loader.transport.limited_sessions.{limit}", 1000)
     packed = gzip.compress(bytes(100 * 1024**2))
     headers = {"Content-Encoding": "gzip", "Location": "/", **_JSON}
 
@@ -528,6 +529,22 @@ def test_every_answer_is_decompressed_up_to_a_limit(
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 1024**2
+
+
+@pytest.mark.parametrize("make", [_catalog, _keystone])
+def test_a_refusal_or_a_token_is_shorter_than_a_list(
+    server: Faulty, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.limited_sessions.MAX_OTHER", 1000)
+    body = json.dumps({"error": {"message": "x" * 1000}}).encode()
+
+    def answer(handler: faulty.Handler) -> None:
+        handler._answer(body, _JSON, 400)
+
+    server.faults, server.identity_faults = [answer], [answer]
+
+    with pytest.raises(loader.CatalogError, match="more than 1000 bytes"):
+        list(make(server).releases("org.faulty"))
 
 
 def test_the_message_of_a_server_is_quoted_and_shortened(server: Faulty) -> None:
@@ -874,7 +891,7 @@ def test_a_list_may_be_compressed(server: Faulty, chunked: bool) -> None:
 def test_a_compressed_list_is_decompressed_up_to_a_limit(
     server: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions.MAX_DOCUMENT", 1000)
     packed = gzip.compress(bytes(100 * 1024**2))
     length = str(len(packed))
     server.faults = [
@@ -893,7 +910,7 @@ def test_a_compressed_list_is_decompressed_up_to_a_limit(
 def test_the_session_of_a_caller_stays_as_it_is(
     server: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions.MAX_DOCUMENT", 1000)
     session = _keystone_session(server)
     adapters = {prefix: dict(vars(each)) for prefix, each in session.adapters.items()}
     server.faults = [lambda handler: handler.send_other(b'{"packages": []}')]
@@ -1033,7 +1050,7 @@ def test_an_archive_of_another_package_is_refused(server: Faulty, tmp_path: path
 
 
 def test_an_answer_is_read_up_to_a_limit(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions.MAX_DOCUMENT", 1000)
     server.faults = [lambda handler: handler.send_other(b'{"releases": [' + b" " * 1_000_000)] * 2
     catalog = _catalog(server)
 
