@@ -28,7 +28,7 @@ class RequirementChains:
     A demand is a requirement of the query or of a chosen release. A chain begins with a demand of
     the query. Each further demand comes from the release that was chosen for the previous demand.
     A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with the chosen versions in
-    brackets.
+    brackets. If the beginning of a chain is missing, it is written as ``...``.
 
     :param shown: the first chains; each is a sequence of demands, and its last demand is for the
         package.
@@ -260,6 +260,8 @@ def _chain_text(chain: Sequence[Demand]) -> str:
     if len(steps) > _MAX_STEPS:
         half = _MAX_STEPS // 2
         steps[half:-half] = [f"{len(steps) - 2 * half} more"]
+    if chain[0].requirer is not None:
+        steps.insert(0, "...")
     return " -> ".join([*steps, _demand_text(chain[-1])])
 
 

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+# How many versions of a package the log explains for one plan, and how many demands a chain in the
+# log has. Authors of packages choose how many there are.
+_MAX_VERSIONS = 10
+_MAX_CHAIN = 20
+
 
 class PackageLoader:
     """Loads packages for one deployment.
@@ -766,16 +771,22 @@ class PackageLoader:
     def _log_versions(self, fqn: str, new: Collection[Version]) -> None:
         """Log which versions of a package are used, if there are several.
 
-        For each version that the last query has added, also log why no newer one was chosen.
+        For each version that the last query has added, also log why no newer one was chosen. Only
+        the newest versions are logged.
 
         :param new: the versions that the last query has added.
         """
+        if not LOG.isEnabledFor(logging.INFO):
+            return
         versions = self._planned.choices[fqn]
         if len(versions) > 1:
             message = "No single version of %s satisfies all requirements: %s is used for %s"
-            for version in resolver.newest_first(versions):
-                LOG.info(message, fqn, version, self._planned.chains(versions[version].demands))
-        for version in resolver.newest_first(new):
+            for version in resolver.newest_first(versions)[:_MAX_VERSIONS]:
+                chains = self._planned.chains(versions[version].demands, _MAX_CHAIN)
+                LOG.info(message, fqn, version, chains)
+        if len(versions) > _MAX_VERSIONS:
+            LOG.info("%s more versions of %s are used", len(versions) - _MAX_VERSIONS, fqn)
+        for version in resolver.newest_first(new)[:_MAX_VERSIONS]:
             if explanation := resolution.explain(versions[version]):
                 LOG.info("%s %s is used, not a newer version: %s", fqn, version, explanation)
 

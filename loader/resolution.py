@@ -184,10 +184,15 @@ class Resolution:
             [str(each) for each in self.excluded if each.key.fqn == demand.fqn],
         )
 
-    def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
-        """Return the chains of demands that lead from the query to the given demands."""
+    def chains(
+        self, demands: Sequence[resolver.Demand], longest: int = resolver.MAX_PACKAGES
+    ) -> errors.RequirementChains:
+        """Return the chains of demands that lead from the query to the given demands.
+
+        :param longest: how many demands a chain has at most.
+        """
         shown = demands[: errors.MAX_CHAINS]
-        chains = tuple(chain_of(demand, self._reached_by) for demand in shown)
+        chains = tuple(chain_of(demand, self._reached_by, longest) for demand in shown)
         return errors.RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
@@ -264,7 +269,9 @@ class Resolution:
 
 
 def chain_of(
-    demand: resolver.Demand, reached_by: Callable[[resolver.PackageVersion], resolver.Demand | None]
+    demand: resolver.Demand,
+    reached_by: Callable[[resolver.PackageVersion], resolver.Demand | None],
+    longest: int = resolver.MAX_PACKAGES,
 ) -> tuple[resolver.Demand, ...]:
     """Return the chain of demands that leads from a root of the plan to a demand.
 
@@ -275,9 +282,11 @@ def chain_of(
     :param reached_by: a function that takes a release, and returns a demand that the release
         satisfies. The chain begins with a demand of the release if the function returns None, or a
         demand that is already in the chain.
+    :param longest: how many demands the chain has at most. The beginning of a longer chain is left
+        out.
     """
     chain = {demand: None}
-    while demand.requirer is not None:
+    while demand.requirer is not None and len(chain) < longest:
         before = reached_by(demand.requirer)
         # A received answer may be incomplete, or have a cycle.
         if before is None or before in chain:

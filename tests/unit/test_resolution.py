@@ -10,6 +10,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -349,6 +350,7 @@ def test_a_chain_begins_where_nothing_is_known_about_who_requires_it() -> None:
     chains = resolution.Resolution().chains([demand])
 
     assert chains.shown == ((demand,),)
+    assert str(chains) == "... -> org.db 1"
 
 
 def test_a_version_of_an_earlier_catalogue_is_explained(
@@ -409,6 +411,81 @@ def test_versions_of_several_plans_are_logged_with_their_requirers(
         "1.0.0 is used for org.wiki 1 (1.0.0) -> org.db 1",
     ]
     assert _versions_logged(caplog) == reported
+
+
+def test_only_some_versions_side_by_side_are_logged(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "loader")
+    for number in range(12):
+        place("own", "org.db", f"1.{number}.0")
+        place("own", f"org.app{number}", org__db=f"==1.{number}.0")
+    place("own", "org.wiki", **{f"org__app{number}": "1" for number in range(12)})
+
+    make_loader("own").load("org.wiki", VersionSpec.of("1"))
+
+    logged = _versions_logged(caplog)
+    assert [line.split(" is used")[0] for line in logged] == [f"1.{n}.0" for n in range(11, 1, -1)]
+    assert "2 more versions of org.db are used" in caplog.messages
+    explained = [line for line in caplog.messages if line.startswith("org.db 1.")]
+    assert [line.split(" is used, not")[0] for line in explained] == [
+        f"org.db 1.{number}.0" for number in range(10, 1, -1)
+    ]
+
+
+def test_the_beginning_of_a_long_chain_is_not_logged(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.INFO, "loader")
+    lengths: list[int] = []
+    chain_of = resolution.chain_of
+
+    def measured(*arguments: Any) -> tuple[resolver.Demand, ...]:
+        found = chain_of(*arguments)
+        lengths.append(len(found))
+        return found
+
+    monkeypatch.setattr("loader.resolution.chain_of", measured)
+    names = [f"org.row{number}" for number in range(25)]
+    for name, following in itertools.pairwise(names):
+        place("own", name, **{following.replace(".", "__"): "*"})
+    place("own", names[-1], org__db="1")
+    place("own", "org.db", "1.0.0")
+    place("own", "org.db", "2.0.0")
+    place("own", "org.wiki", org__db="2", org__row0="1")
+
+    make_loader("own").load("org.wiki", VersionSpec.of("1"))
+
+    newest, oldest = _versions_logged(caplog)
+    assert newest == "2.0.0 is used for org.wiki 1 (1.0.0) -> org.db 2"
+    assert oldest.startswith(
+        "1.0.0 is used for ... -> org.row6 * (1.0.0) -> org.row7 * (1.0.0) -> "
+    )
+    assert oldest.endswith(" -> org.row24 * (1.0.0) -> org.db 1")
+    assert max(lengths) == 20
+
+
+def test_chains_are_only_made_for_the_log(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.WARNING, "loader")
+    monkeypatch.setattr("loader.resolution.chain_of", lambda *_: pytest.fail("made"))
+    place("own", "org.db", "1.0.0")
+    place("own", "org.db", "2.0.0")
+    place("own", "org.shop", org__db="2")
+    place("own", "org.wiki", org__db="1", org__shop="1")
+
+    make_loader("own").load("org.wiki", VersionSpec.of("1"))
+
+    assert caplog.messages == []
 
 
 def _versions_logged(caplog: pytest.LogCaptureFixture) -> list[str]:
