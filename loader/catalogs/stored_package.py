@@ -3,17 +3,24 @@
 """Represent the packages that a repository returns: drafts, active and deactivated packages."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from glare_murano import fields, wire
 from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_fqn
 from glare_murano.resolver import PackageVersion
 from glare_murano.selection import CHOICES, Selection
 from loader import errors
 
 Visibility = Literal["private", "public"]
+
+
+# The services make UUIDs. Commands and messages show an id, so nobody must take a part of it for an
+# option or another command.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 
 
 def _strings(value: object) -> list[str]:
@@ -63,6 +70,8 @@ class StoredPackage:
 
     def __post_init__(self) -> None:
         check_fqn(self.fqn)
+        if not _ID.fullmatch(self.id):
+            raise wire.Malformed(f"id: {quoted(self.id)} is not the id of a package")
         for name, read in _FORMS.items():
             if self.fields.get(name) is not None:
                 wire.get(self.fields, name, read)

@@ -2,10 +2,12 @@
 
 """What a repository sends of a package is checked before a command reads it."""
 
+import uuid
 from typing import Any
 
 import pytest
 
+import loader
 from glare_murano import wire
 from glare_murano.package import InvalidName, Version
 from loader.catalogs.stored_package import StoredPackage
@@ -43,3 +45,17 @@ def test_a_name_that_no_package_has_is_refused() -> None:
 def test_a_draft_has_few_fields() -> None:
     draft = _stored(archive=None, tags=None, categories=[""], inherits={}, requirements={})
     assert (draft.digest, draft.size) == ("", None)
+
+
+@pytest.mark.parametrize(
+    "package_id",
+    ["a; curl http://example.org | sh", "--debug", "a b", "a/../b", "a\n", "a" * 65],
+)
+def test_an_id_that_is_more_than_a_word_is_refused(package_id: str) -> None:
+    content = {
+        **{"id": package_id, "name": "org.a", "version": "1.0.0", "status": "active"},
+        **{"visibility": "public", "owner": "project"},
+    }
+    assert StoredPackage.from_json({**content, "id": str(uuid.uuid4())}, "Glare").fqn == "org.a"
+    with pytest.raises(loader.CatalogError, match=r"^Glare sent .* is not the id of a package"):
+        StoredPackage.from_json(content, "Glare")
