@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from oslo_config import cfg
 
-from glare_murano import fields
+from glare_murano import fields, wire
 from glare_murano.package import Version
 from glare_murano.wire import Release
 from loader.catalogs.openstack import PlanningCatalog, name_lists
@@ -113,11 +113,16 @@ class GlareRepository(Repository):
             raise self._not_found(artifact_id) from error
 
 
-def _next_marker(answer: Mapping[str, Any]) -> Any:
-    """Return the marker of the page that follows an answer; None after the last page."""
+def _next_marker(answer: Mapping[str, Any]) -> str | None:
+    """Return the marker of the page that follows an answer; None after the last page.
+
+    :raises Malformed: if the last artifact of the answer has no id.
+    """
     # A short page need not be the last one: an operator may limit the length of pages.
     artifacts = answer["artifacts"]
-    return artifacts[-1]["id"] if "next" in answer and artifacts else None
+    if "next" not in answer or not artifacts:
+        return None
+    return wire.get(artifacts[-1], "id", wire.string)
 
 
 def _path(artifact_id: str) -> str:

@@ -354,7 +354,10 @@ def packages_in(
 
 
 def _next_marker(answer: Mapping[str, Any]) -> str | None:
-    """Return the marker of the next page; None on the last page."""
+    """Return the marker of the next page; None on the last page.
+
+    :raises ValueError: if the URL of the next page is not a URL.
+    """
     query = urllib.parse.urlsplit(str(answer.get("next", ""))).query
     return next(iter(urllib.parse.parse_qs(query).get("marker", ())), None)
 

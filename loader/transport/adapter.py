@@ -133,7 +133,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param key: the key of the list in an answer.
         :param query: the parameters of the request.
         :param next_marker: a function that takes an answer, and returns the marker of the next
-            page; None after the last page.
+            page; None after the last page. It raises ValueError if the answer has a wrong one.
         :param after: a marker: only items after it are listed. By default, all items are listed.
         :raises CatalogError: if the service fails, does not send a list, or sends too long a list.
         """
@@ -154,7 +154,13 @@ class ServiceAdapter(ksa_adapter.Adapter):
                     f"report this to the operator of the service, who can delete unused releases"
                 )
             yield from answer[key]
-            last = next_marker(answer)
+            try:
+                last = next_marker(answer)
+            except ValueError as error:
+                raise errors.CatalogError(
+                    f"{self.name} sent a list of {key} with a wrong reference to its next page: "
+                    f"{error}; {failures.WRONG_SERVICE}"
+                ) from error
             if last is None or not answer[key]:
                 return
             marker = _marker(last)

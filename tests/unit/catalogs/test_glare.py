@@ -130,6 +130,33 @@ def test_an_endless_list_is_not_read_for_ever(
         load()
 
 
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        (
+            [{"packages": [ARTIFACT], "next": "http://[/x?marker=1"}],
+            "a list of packages with a wrong reference to its next page: Invalid IPv6 URL",
+        ),
+        (
+            [
+                None,
+                {"artifacts": [{k: v for k, v in ARTIFACT.items() if k != "id"}], "next": "x"},
+            ],
+            "a list of artifacts with a wrong reference to its next page: id is missing",
+        ),
+    ],
+)
+def test_a_wrong_reference_to_the_next_page_is_an_error(
+    server: Faulty, faults: list[dict[str, Any] | None], reason: str
+) -> None:
+    server.faults = [faulty.status(404) if each is None else _sending(each) for each in faults]
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+    catalog = GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=1)
+
+    with pytest.raises(loader.CatalogError, match=f"Glare at {server.url} sent {reason}"):
+        list(catalog.releases("org.db"))
+
+
 def test_a_long_list_is_not_read_to_its_end(
     server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
