@@ -423,6 +423,13 @@ def test_the_name_of_a_queue_counts_for_what_is_signed(
     assert "too many messages to be signed" in error_of(package.act(signed(queue, "x")))
 
 
+@pytest.mark.usefixtures("signing_key")
+def test_the_name_of_a_queue_is_valid_text(package: Package) -> None:
+    assert "a queue or a part of a message is not valid text" in error_of(
+        package.act(signed("etest-h\ud800", "x"))
+    )
+
+
 def test_nothing_is_signed_without_a_key(package: Package) -> None:
     (refused,) = result_of(package.act(signed("etest-hhost", "hello")))
     assert "[engine] signing_key is not set" in refused["error"]

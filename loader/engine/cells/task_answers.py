@@ -162,21 +162,20 @@ class TaskAnswers:
     def _sign_part(self, queue: str, part: str, is_first: bool) -> dict[str, Any]:
         """Add a part to the message that is signed next.
 
-        :raises InvalidQuery: if the messages of the task are too long together, or a part is not
-            valid text.
+        :raises InvalidQuery: if the messages of the task are too long together, or a part or the
+            queue is not valid text.
         """
         self._signed += len(queue) + len(part) + _PER_PART
         if self._signed > _MAX_SIGNED:
             raise InvalidQuery("it has sent too many messages to be signed")
-        if is_first or self._signature is None:
-            try:
-                self._signature = agent_signatures.Signature(CONF, self._environment_id, queue)
-            except (NoSigningKey, ForbiddenQueue) as error:
-                return {"error": str(error), "is_missing": False}
         try:
+            if is_first or self._signature is None:
+                self._signature = agent_signatures.Signature(CONF, self._environment_id, queue)
             self._signature.update(part)
+        except (NoSigningKey, ForbiddenQueue) as error:
+            return {"error": str(error), "is_missing": False}
         except UnicodeError as error:
-            raise InvalidQuery("a part of a message is not valid text") from error
+            raise InvalidQuery("a queue or a part of a message is not valid text") from error
         return {"value": None}
 
     def _sign(self) -> dict[str, Any]:
