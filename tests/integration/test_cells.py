@@ -92,7 +92,7 @@ def test_a_static_action_and_a_schema_are_made_in_cells(
 def test_a_parser_that_catches_its_interruption_is_interrupted_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def parse(_: str) -> None:
+    def parse() -> None:
         with contextlib.suppress(TimeoutError):
             time.sleep(10)
         time.sleep(10)
@@ -100,9 +100,20 @@ def test_a_parser_that_catches_its_interruption_is_interrupted_again(
     monkeypatch.setattr(cell, "_PARSING_SECONDS", 0.1)
     monkeypatch.setattr(cell, "_parse", parse)
     start = time.monotonic()
-    cell.Cell().preload("a path")
+    cell.Cell().preload({})
     assert time.monotonic() - start < 5
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@pytest.mark.parametrize("is_core_library", [True, False])
+def test_only_a_core_library_that_can_be_trusted_is_kept(
+    conf: Any, core_library: pathlib.Path, monkeypatch: pytest.MonkeyPatch, is_core_library: bool
+) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr(cell.core_library, "keep", lambda _, package: kept.append(package))
+    path = str(core_library / "io.murano")
+    cell.Cell().preload({"path": path, "is_core_library": is_core_library})
+    assert len(kept) == is_core_library
 
 
 def test_no_interruption_comes_after_the_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +122,7 @@ def test_no_interruption_comes_after_the_parsing(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(cell, "_parse", interrupt)
     monkeypatch.setattr(cell.LOG, "debug", interrupt)
-    cell.Cell().preload("a path")
+    cell.Cell().preload({})
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 

@@ -87,12 +87,6 @@ def test_a_package_takes_only_what_was_kept_of_its_archive_and_if_it_is_trusted(
     assert kept.take(identity)
 
 
-def test_no_other_package_is_kept(archive: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    package = _load(packages.write(tmp_path / "app", packages.content("org.test.app")))
-    kept.keep(Identity.of(tmp_path / "app", Limits()), package)
-    assert not kept._kept
-
-
 def test_a_faulty_library_is_not_kept(
     core_library: pathlib.Path, archive: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import pathlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import oslo_messaging
@@ -61,14 +61,15 @@ class Cell:
         """Serve a request, in the cell; see ``serve``."""
         return serve(file)
 
-    def preload(self, path: str) -> None:
+    def preload(self, package: Mapping[str, Any]) -> None:
         """Parse all classes of a public package, in the warm process, so that no cell has to.
 
         The classes of the core library are also made; see ``core_library``. A package that cannot
         be parsed is left out. Cells will say why. No cell is forked meanwhile, so parsing has a
         limit of time.
 
-        :param path: the path of the package's archive or directory.
+        :param package: a mapping with the keys ``path``, the package's archive or directory, and
+            ``is_core_library``, whether it is the core library, and can be trusted.
         """
         signal.signal(signal.SIGALRM, _stop_parsing)
         # The signal can also come while the inner block ends.
@@ -76,20 +77,21 @@ class Cell:
             # A parser may catch the first error.
             signal.setitimer(signal.ITIMER_REAL, _PARSING_SECONDS, _PARSING_SECONDS / 10)
             try:
-                _parse(path)
+                _parse(**package)
             except Exception:
-                LOG.debug("Not all classes of %s were parsed", path, exc_info=True)
+                LOG.debug("Not all classes of %s were parsed", package, exc_info=True)
             signal.setitimer(signal.ITIMER_REAL, 0)
         # If the signal came while the block ended, the timer still runs.
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _parse(path: str) -> None:
+def _parse(path: str, is_core_library: bool) -> None:
     identity = Identity.of(pathlib.Path(path), read_limits())
     package = _load(path)
     for name in package.classes:
         adapter.parse_class(package, name)
-    core_library.keep(identity, package)
+    if is_core_library:
+        core_library.keep(identity, package)
 
 
 def _load(path: str) -> Package:

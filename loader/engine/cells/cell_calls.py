@@ -139,8 +139,8 @@ def _files() -> int:
 
 def preload(packages: PackageAnswers) -> None:
     """Let later cells have the parsed classes of the public packages that a cell has loaded."""
-    for path in packages.public_paths():
-        sandbox.preload(warm.NAME, path)
+    for package in packages.public_packages():
+        sandbox.preload(warm.NAME, package)
 
 
 def call(

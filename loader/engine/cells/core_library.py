@@ -9,7 +9,6 @@ versions of other packages that a task uses.
 
 from typing import cast
 
-from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.wire import Release
 from loader.archive_indexes import Identity
 from loader.engine.adapter import EnginePackage, EnginePackageLoader
@@ -26,16 +25,12 @@ class _NoTask:
 
 
 def keep(identity: Identity, package: Package) -> None:
-    """Make all classes of a package, and keep them, if the package is a core library.
-
-    A package whose name is the core library's may be a package of a tenant. So a cell takes what is
-    kept only if the engine's process says that the package can be trusted.
+    """Make all classes of a core library, and keep them.
 
     :param identity: the identity of the package's archive.
+    :param package: a core library that can be trusted.
     :raises Exception: if a class cannot be made; then nothing is kept.
     """
-    if package.full_name != CORE_LIBRARY:
-        return
     release = Release(package.full_name, package.version, {}, frozenset(package.classes))
     made = EnginePackage(cast(EnginePackageLoader, _NoTask()), package, release)
     made.define_classes()

@@ -101,14 +101,17 @@ class PackageAnswers:
                 return self._owner("project", self._session.project_id)
         raise InvalidQuery("a cell has sent a query in a wrong form")
 
-    def public_paths(self) -> list[str]:
-        """Return the paths of the loaded packages whose classes every project can use.
+    def public_packages(self) -> list[dict[str, Any]]:
+        """Return the loaded packages whose classes every project can use, for ``Cell.preload``.
 
         Their classes can be parsed once for all cells. Other package types than ``MuranoPL`` are
         left out, since code of a plug-in generates their classes.
         """
         return [
-            str(self._loader.path(package))
+            {
+                "path": str(self._loader.path(package)),
+                "is_core_library": self._loader.is_core_library(package),
+            }
             for package in self._loaded.values()
             if package.format_name == MURANO_PL and _is_public(self._loader.release(package))
         ]
