@@ -39,9 +39,9 @@ _REST = 9
 # A query that takes less time to parse, in seconds, needs no pause.
 _SHORT_PARSING = 0.001
 # How many answers to a child have no pause after them, and the shortest pause after each further
-# answer, in seconds. A deployment of 20 packages sends 70 queries. A child without pauses sends some
-# thousands in a second, which keep the thread busy, and so do answers that need much work. In the
-# time of an answer, other green threads may run as well, so only the later answers are timed.
+# answer, in seconds. A deployment of 20 packages sends 70 queries. A child without pauses sends
+# some thousands in a second, which keep the thread busy, and so do answers that need much work. In
+# the time of an answer, other green threads may run as well, so only later answers are timed.
 _MAX_PROMPT = 1000
 _LATER_PAUSE = 0.01
 # The seconds that a child has to read an answer.

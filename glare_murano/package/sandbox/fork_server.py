@@ -51,6 +51,9 @@ from glare_murano.package.sandbox.limited_process import MAX_REQUEST
 _PAUSE = 0.05
 # See proc_pid_oom_score_adj(5).
 _FIRST = "1000"
+# The seconds for which a child's directory is removed with the usual priority.
+_PROMPT_REMOVAL = 1
+_LOWEST_PRIORITY = 19
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -185,11 +188,23 @@ def _supervise(requests: socket, take: int, function: Callable[..., Any]) -> int
             _introduce(child, directory, sender)
             received.send(str(directory).encode())
         outcome = _see_to_end(child, sender, request["seconds"])
-        scratch.remove(directory)
+        _remove(directory)
         with contextlib.suppress(OSError):
             sender.sendall(json.dumps(outcome).encode())
     scratch.remove_abandoned(directory.parent)
     return 0
+
+
+def _remove(directory: pathlib.Path) -> None:
+    """Remove the directory of a child, with the lowest priority if it takes more than a second.
+
+    To remove directories takes several times as long as to make them. Nobody counts this time: the
+    sender may have given up, and sent further requests.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: os.nice(_LOWEST_PRIORITY))
+    signal.setitimer(signal.ITIMER_REAL, _PROMPT_REMOVAL)
+    scratch.remove(directory)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _introduce(child: int, directory: pathlib.Path, sender: socket) -> None:

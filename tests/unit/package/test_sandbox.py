@@ -291,6 +291,23 @@ def test_a_directory_of_a_killed_supervisor_is_removed_a_day_later(temporary):
     left.rmdir()
 
 
+@pytest.mark.parametrize(("seconds", "nice"), [(0, 0), (0.5, 19)])
+def test_a_long_removal_has_the_lowest_priority(tmp_path, seconds, nice):
+    program = (
+        "import os, pathlib, sys, time\n"
+        "from glare_murano.package.sandbox import fork_server\n"
+        "fork_server._PROMPT_REMOVAL = 0.1\n"
+        f"fork_server.scratch.remove = lambda _: time.sleep({seconds})\n"
+        "fork_server._remove(pathlib.Path(sys.argv[1]))\n"
+        "time.sleep(0.2)\n"
+        "print(os.nice(0) - int(sys.argv[2]))\n"
+    )
+    own = os.nice(0)
+    command = [sys.executable, "-c", program, str(tmp_path), str(own)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(found.stdout) == min(nice, 19 - own)
+
+
 # The kernel does not kill the child with its supervisor.
 _SURVIVE = "ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
 
