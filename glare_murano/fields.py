@@ -28,8 +28,10 @@ MAX_NAME = 140
 
 # The largest number of characters in a version. The name of Glare's lock contains it as well.
 MAX_VERSION = 60
-# The largest number in a version, and the most digits of a number in its pre-release. Glare stores
-# a number in 16 bits, and sorts pre-releases by six digits.
+# The largest numbers in a version, and the most digits of a number in its pre-release. Glare stores
+# a number in 16 bits. The first number begins a column with a sign, so it has one bit less. Glare
+# sorts pre-releases by six digits.
+MAX_MAJOR = 2**15 - 1
 MAX_VERSION_NUMBER = 2**16 - 1
 MAX_PRERELEASE_DIGITS = 6
 
@@ -198,14 +200,23 @@ def check_version(text: str) -> Version:
     version = parse_version(text)
     if max(len(text), len(str(version))) > MAX_VERSION:
         raise InvalidVersion(f"{quoted(text)}: longer than {MAX_VERSION} characters")
-    largest = max(version.major, version.minor, version.patch)
-    digits = max((len(part) for part in version.prerelease if part.isdigit()), default=0)
-    if largest > MAX_VERSION_NUMBER or digits > MAX_PRERELEASE_DIGITS:
-        raise InvalidVersion(
-            f"{quoted(text)}: services store numbers up to {MAX_VERSION_NUMBER}, and up to "
-            f"{MAX_PRERELEASE_DIGITS} digits in a pre-release"
-        )
+    check_numbers(version)
     return version
+
+
+def check_numbers(version: Version) -> None:
+    """Check that Glare can store and compare the numbers in a version.
+
+    :raises InvalidVersion: if a number exceeds a limit.
+    """
+    is_large = version.major > MAX_MAJOR or max(version.minor, version.patch) > MAX_VERSION_NUMBER
+    digits = max((len(part) for part in version.prerelease if part.isdigit()), default=0)
+    if is_large or digits > MAX_PRERELEASE_DIGITS:
+        raise InvalidVersion(
+            f"{quoted(str(version))}: services store a first number up to {MAX_MAJOR}, other "
+            f"numbers up to {MAX_VERSION_NUMBER}, and up to {MAX_PRERELEASE_DIGITS} digits in a "
+            f"pre-release"
+        )
 
 
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:

@@ -20,6 +20,7 @@ from oslo_config import cfg
 from oslo_utils import timeutils
 from sqlalchemy.orm.exc import StaleDataError
 
+from glare_murano import fields
 from glare_murano.glare import uploads
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import Archive, InvalidPackage, read_contents
@@ -316,7 +317,8 @@ def test_a_version_that_is_no_text_or_odd_is_read_as_written_or_refused(
         ("a" * 141, "1.0.0"),
         ("a", "1.x"),
         ("a", "1.2.3.4"),
-        ("a", "70000.0.0"),
+        ("a", "32768.0.0"),
+        ("a", "1.65536.0"),
         ("a", "1.0.0-1234567"),
         ("a", "1.0.0-" + "a" * 60),
     ],
@@ -328,6 +330,14 @@ def test_an_odd_name_or_version_is_refused_at_creation(
 
     assert "name" in refused or "version" in refused
     assert glare.names(owner=project) == []
+
+
+def test_the_largest_version_is_stored_and_found(glare: Client, name: str) -> None:
+    version = f"{fields.MAX_MAJOR}.{fields.MAX_VERSION_NUMBER}.{fields.MAX_VERSION_NUMBER}"
+
+    assert glare.create(name, version).status_code == 201
+
+    assert glare.names(name=name, version=version) == [(name, version)]
 
 
 def test_creation_reserves_name_and_version(glare: Client, name: str) -> None:

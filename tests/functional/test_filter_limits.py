@@ -357,6 +357,18 @@ def test_lists_of_all_types_have_the_same_limits(wire: Wire, query: str, words: 
     assert words in refusal(wire.send("GET", f"/artifacts/all?{query}"), 400)
 
 
+@pytest.mark.parametrize("operator", ["", "neq:", "gt:", "lte:", "in:1.0.0,"])
+@pytest.mark.parametrize(
+    "version", ["32768.0.0", "1.65536.0", "99999999999999999999", "1.0.0-999999999"]
+)
+def test_filters_by_versions_that_no_artifact_can_have_are_refused(
+    wire: Wire, operator: str, version: str
+) -> None:
+    answer = wire.send("GET", f"/artifacts/murano?version={operator}{version}")
+
+    assert "services store a first number up to 32767" in refusal(answer, 400)
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

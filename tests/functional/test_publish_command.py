@@ -195,14 +195,14 @@ def test_a_package_that_the_server_would_refuse_is_refused_before_anything_is_se
     source(name, "1.0.0")
     form = packages.write(source(name, "1.1.0"), {"UI/ui.yaml": b"Forms: []\n"})
     long = source(name, "1.2.0", Description="x" * 5000)
-    large = source(name, "70000.0.0")
+    large = source(name, "40000.0.0")
     for options in [], ["--dry-run"]:
         refused = openstack.fails("package", "publish", sources, *options)
         problem = "UI/ui.yaml, line 1: the section 'Application' is missing [form-section]"
         assert refused.err.splitlines()[-3:] == [
             f"{long}: description: 5000 characters, at most 4096 are allowed [manifest-limit]",
-            f"{large}: Version: '70000.0.0': services store numbers up to 65535, and up to 6 "
-            "digits in a pre-release [manifest-limit]",
+            f"{large}: Version: '40000.0.0': services store a first number up to 32767, other "
+            "numbers up to 65535, and up to 6 digits in a pre-release [manifest-limit]",
             f"{form}: {problem}",
         ]
     assert glare.names(name=name) == []

@@ -10,7 +10,7 @@ from glare_murano.package import InvalidVersion
 
 @pytest.mark.parametrize(
     "text",
-    ["65535.65535.65535", "1.0.0-" + "a" * 54, "1.0.0-999999", "1.0.0-rc.0.999999", "1"],
+    ["32767.65535.65535", "1.0.0-" + "a" * 54, "1.0.0-999999", "1.0.0-rc.0.999999", "1"],
 )
 def test_a_version_within_the_limits_is_stored(text: str) -> None:
     assert str(fields.check_version(text)).startswith(text)
@@ -19,9 +19,9 @@ def test_a_version_within_the_limits_is_stored(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("65536.0.0", "services store numbers up to 65535"),
-        ("0.65536.0", "services store numbers up to 65535"),
-        ("0.0.65536", "services store numbers up to 65535"),
+        ("32768.0.0", "services store a first number up to 32767, other numbers up to 65535"),
+        ("0.65536.0", "services store a first number up to 32767, other numbers up to 65535"),
+        ("0.0.65536", "services store a first number up to 32767, other numbers up to 65535"),
         ("1.0.0-1000000", "up to 6 digits in a pre-release"),
         ("1.0.0-rc.1.1000000", "up to 6 digits in a pre-release"),
         ("1.0.0-" + "a" * 55, "longer than 60 characters"),

@@ -297,7 +297,7 @@ def test_a_package_has_the_id_of_its_owner_name_and_version(
     [
         ("1.x", "is not a valid version"),
         ("1.2.3.4", "is not a valid version"),
-        ("70000.0.0", "services store numbers up to 65535"),
+        ("32768.0.0", "services store a first number up to 32767"),
         ("1.0.0-1234567", "up to 6 digits in a pre-release"),
         (f"1.0.0-{'a' * 60}", "longer than 60 characters"),
     ],
