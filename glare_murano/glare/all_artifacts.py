@@ -16,10 +16,11 @@ from glare_murano.glare.interfaces import RequestContext
 def install() -> None:
     """Check the filters and the sorting of all lists of the type ``all``.
 
-    The filters by keys of ``metadata`` begin to work; Glare itself answers them with 500. A second
-    call changes nothing.
+    The filters by keys of ``metadata`` begin to work, and those by versions with too large numbers
+    are refused; Glare itself answers both with 500. A second call changes nothing.
     """
     all_types.All.fields["metadata"] = field_types.declare_metadata()
+    all_types.All.fields["version"] = field_types.declare_version_of_all()
     all_types.All._parse_filter_values = classmethod(_parse_filter_values)
     all_types.All.list = classmethod(_list)
 

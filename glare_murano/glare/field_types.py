@@ -18,6 +18,7 @@ from glare.objects.meta import validators, wrappers
 from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
+from glare_murano.package import InvalidVersion, Version
 
 _CONTROL_CHARACTERS = re.compile(table.CONTROL_CHARACTERS)
 
@@ -147,15 +148,7 @@ def declare_version() -> Any:
 
     Glare itself would read ``1.2.3.4`` as 1.2.3+4.
     """
-    field = wrappers.Field.init(
-        glare_fields.VersionField,
-        required_on_activate=False,
-        default=base.BaseArtifact.DEFAULT_ARTIFACT_VERSION,
-        nullable=False,
-        sortable=True,
-        validators=[validators.Version()],
-        description="Version of the package (SemVer).",
-    )
+    field = _version_field("Version of the package (SemVer).")
     coerce = field.coerce
 
     def coerce_strictly(obj: Any, name: str, value: Any) -> Any:
@@ -169,3 +162,36 @@ def declare_version() -> Any:
 
     field.coerce = coerce_strictly
     return field
+
+
+def declare_version_of_all() -> Any:
+    """Declare the field ``version`` so that filters refuse numbers that Glare cannot compare.
+
+    Glare itself would answer such a filter with 500. Otherwise the field accepts what Glare
+    accepts, since artifacts of other types may have any version.
+    """
+    field = _version_field("Artifact version (SemVer).")
+    coerce = field.coerce
+
+    def coerce_comparable(obj: Any, name: str, value: Any) -> Any:
+        version = coerce(obj, name, value)
+        try:
+            table.check_numbers(Version(version))
+        except InvalidVersion as error:
+            raise exception.BadRequest(f"{name}: {error}") from error
+        return version
+
+    field.coerce = coerce_comparable
+    return field
+
+
+def _version_field(description: str) -> Any:
+    return wrappers.Field.init(
+        glare_fields.VersionField,
+        required_on_activate=False,
+        default=base.BaseArtifact.DEFAULT_ARTIFACT_VERSION,
+        nullable=False,
+        sortable=True,
+        validators=[validators.Version()],
+        description=description,
+    )
