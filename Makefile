@@ -209,7 +209,7 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(DASHBOARD_READ
 # Run some tests of Glance with the previous release.
 former-glance: $(READY) $(CORE_READY) $(FORMER_READY)
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
-	    import.py protections.py publications.py queries.py start.py workers.py)
+	    import.py protections.py publications.py queries.py saves.py start.py workers.py)
 
 # The guides for operators are one long test, so a free worker takes the next of the other tests.
 test-docs: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)

@@ -31,6 +31,7 @@ from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
 from glance.api import policy as policies
 from glance.api.v2 import policy as api_policy
+from glance.async_.flows import api_image_import
 from glance.common import crypt, exception, property_utils, store_utils
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
@@ -100,6 +101,7 @@ _cache_image = ImageCache.get_caching_iter
 _load_image = glance.db.ImageRepo._format_image_from_db
 _values_of_image = glance.db.ImageRepo._format_image_to_db
 _save_image = glance.db.ImageRepo.save
+_end_change = api_image_import.ImportActionWrapper.__exit__
 _load_protections = property_utils.PropertyRules._load_rules
 _protections_lock = threading.Lock()
 
@@ -696,6 +698,47 @@ def _delete_remaining_data(request_context: Any, image: Any) -> None:
             store_utils.safe_delete_from_backend(request_context, image.image_id, plain)
     if image.status == _PENDING_DELETE:
         image.status = _DELETED
+
+
+def delete_data_after_deletions(container_format: str) -> None:
+    """Make an import delete the data that it has stored if the package was deleted meanwhile.
+
+    Glance itself leaves the data in the store. No row of the database has its location, so no quota
+    counts the data, and nothing deletes it. The same happens if the package was also created again,
+    since its image has the same id.
+
+    :param container_format: the container format of packages; other images are imported as before.
+    """
+
+    def end_change(wrapper: Any, *error: Any) -> None:
+        try:
+            _end_change(wrapper, *error)
+        except Exception:
+            image = wrapper._image
+            if image.container_format == container_format and _is_without_data(image.image_id):
+                _delete_new_data(image)
+            raise
+
+    api_image_import.ImportActionWrapper.__exit__ = end_change
+
+
+def _is_without_data(image_id: str) -> bool:
+    """Return whether an image is missing, or has neither data nor an import."""
+    try:
+        found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
+    except exception.NotFound:
+        return True
+    properties = {each["name"] for each in found["properties"] if not each["deleted"]}
+    return not found["locations"] and _LOCK not in properties
+
+
+def _delete_new_data(image: Any) -> None:
+    """Delete the data of those locations of an image that are not in the database."""
+    for location in image.locations:
+        # Glance gives an id to a location that it reads from the database.
+        if "id" not in location:
+            admin = context.get_admin_context()
+            store_utils.safe_delete_from_backend(admin, image.image_id, dict(location))
 
 
 def read_protections_in_turn() -> None:

@@ -84,6 +84,7 @@ class ImageRequestFilter:
         internals.keep_drafts_from_cache(_may_be_draft)
         internals.keep_releases(lambda properties: bool(properties.get(images.PUBLISHED)))
         internals.remove_drafts_for_good(images.CONTAINER_FORMAT, image_rows.was_published)
+        internals.delete_data_after_deletions(images.CONTAINER_FORMAT)
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> type["ImageRequestFilter"]:

@@ -189,6 +189,46 @@ def _held(
             (etc / "release").touch()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "created again"])
+@pytest.mark.parametrize("hold", ["hold-stored", "hold-location"])
+def test_an_import_of_a_deleted_draft_leaves_no_data(
+    glance: service.Glance, images: ImageClient, package_name: str, hold: str, again: bool
+) -> None:
+    draft = images.create(package_name).json()["id"]
+    assert images.put(draft, packages.package(package_name)).status_code == 204
+
+    with _held(glance, hold, lambda: images.start_import(draft)):
+        assert (glance.folder / "images" / draft).exists()
+        assert images.delete(draft).status_code == 204
+        assert not again or images.create(package_name).status_code == 201
+    wait_until(lambda: _outcomes(glance, draft) == ["failure"], "the end of the import")
+
+    assert not (glance.folder / "images" / draft).exists()
+    assert again or stored.count_rows(glance, draft) == {}
+
+
+def test_a_late_import_of_a_deleted_draft_leaves_the_data_of_a_later_one_alone(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    first, second = (packages.package(package_name, Author=name) for name in "AB")
+    draft = images.create(package_name).json()["id"]
+    assert images.put(draft, first).status_code == 204
+
+    with _held(glance, "hold-stored", lambda: images.start_import(draft)):
+        assert images.delete(draft).status_code == 204
+        assert images.publish_draft(package_name, "1.0.0", second)["status"] == "active"
+    wait_until(lambda: "failure" in _outcomes(glance, draft), "the end of the import")
+
+    assert images.request("GET", f"/v2/images/{draft}/file").content == second
+
+
+def _outcomes(glance: service.Glance, image_id: str) -> list[str]:
+    """Return the status of each task that has imported an image."""
+    with glance.connection() as connection:
+        tasks = f"SELECT status FROM tasks WHERE image_id = '{image_id}'"
+        return list(connection.exec_driver_sql(tasks).scalars())
+
+
 def _release(glance: service.Glance, images: ImageClient, name: str, **require: str) -> str:
     data = packages.package(name, Require={"io.murano": "*", **require})
     release = stored.package(data, images.project)
