@@ -60,6 +60,8 @@ _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "
 _NOTIFIED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects: the key of the image's row.
 _ID_ATTRIBUTE = "image_id"
+# Attributes of Glance's objects. Glance answers a change of them with 500.
+_OBJECT_ATTRIBUTES = frozenset({"base", "extra_properties", "__class__", "__dict__"})
 # The content type of a patch -> the keys by which an operation names an attribute.
 _PATH_KEYS = {
     "application/openstack-images-v2.0-json-patch": ("add", "replace", "remove"),
@@ -217,7 +219,7 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
     :param action: ``deactivate`` or ``reactivate``, from the URL; None without an action.
     :returns: the attributes, with their new values; empty if the request changes none of them.
     :raises RefusedRequest: if the request changes the id, since Glance would overwrite another
-        image.
+        image, or an attribute in ``_OBJECT_ATTRIBUTES``.
     """
     method = internals.routed_method(req)
     if method == "DELETE" and not action:
@@ -237,6 +239,8 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
                 values[path.strip("/").strip()] = operation.get("value")
     if _ID_ATTRIBUTE in values:
         raise forbidden("the id of an image cannot be changed")
+    if found := _OBJECT_ATTRIBUTES & values.keys():
+        raise forbidden(f"Glance itself uses the name {min(found)}; choose another property")
     return {name: values[name] for name in _NOTIFIED if name in values}
 
 

@@ -218,6 +218,16 @@ def test_no_image_is_written_over_a_package(
     assert images.request("GET", f"/v2/images/{release['id']}/file").content == DATA
 
 
+@pytest.mark.parametrize("name", ["base", "extra_properties", "__class__", "__dict__"])
+@pytest.mark.parametrize("op", ["add", "replace"])
+def test_no_attribute_of_glances_objects_is_a_property(
+    images: ImageClient, draft: str, other: str, name: str, op: str
+) -> None:
+    for image_id in (draft, other):
+        refused = refusal(images.set(image_id, name, "x", op), 403)
+        assert f"Glance itself uses the name {name}; choose another" in refused
+
+
 @pytest.mark.parametrize(
     "path", ["/v2/images", "/v2/images%0A", "/v2.17/images", "/v2/images?_method=POST"]
 )
