@@ -65,12 +65,17 @@ class NotConfirmed(errors.LoaderError):
     """The user did not confirm a change."""
 
 
+class InvalidOptions(errors.LoaderError, ValueError):
+    """Each option of a command is valid, but not all of them together."""
+
+
 # If an error is an instance of several classes, the first one in this order decides.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
     AmbiguousReference: MISUSED,
     UnknownService: MISUSED,
+    InvalidOptions: MISUSED,
     errors.InvalidCloud: MISUSED,
     InvalidName: MISUSED,
     InvalidRange: MISUSED,

@@ -29,7 +29,12 @@ class SetPackage(_ChangePackage):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--display-name", metavar="<name>", help="The name that users read.")
+        parser.add_argument(
+            "--display-name",
+            type=parsing.not_blank,
+            metavar="<name>",
+            help="The name that users read.",
+        )
         parser.add_argument("--description", metavar="<text>", help="The description.")
         _add_lists(parser, "Add to")
 
@@ -39,6 +44,7 @@ class SetPackage(_ChangePackage):
             for name in ("display_name", "description")
             if (value := getattr(parsed_args, name)) is not None
         }
+        _check_named(*fields, parsed_args.tag, parsed_args.category)
 
         def edit(package: StoredPackage) -> dict[str, object]:
             values: dict[str, object] = dict(fields)
@@ -67,6 +73,9 @@ class UnsetPackage(_ChangePackage):
             parser.add_argument(f"--all-{field}", action="store_true", help=f"Remove all {field}.")
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        all_of_a_list = [getattr(parsed_args, f"all_{field}") for field in _LISTS.values()]
+        _check_named(parsed_args.description, parsed_args.tag, parsed_args.category, *all_of_a_list)
+
         def edit(package: StoredPackage) -> dict[str, object]:
             values: dict[str, object] = {"description": ""} if parsed_args.description else {}
             for option, field in _LISTS.items():
@@ -88,9 +97,20 @@ def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
             f"--{option}",
             action="append",
             default=[],
+            type=parsing.not_blank,
             metavar=f"<{option}>",
             help=f"{action} the {field} (repeat for several).",
         )
+
+
+def _check_named(*options: object) -> None:
+    """Check that at least one property is named.
+
+    :param options: the values of the options that name properties.
+    :raises base.InvalidOptions: if no option is given.
+    """
+    if not any(options):
+        raise base.InvalidOptions("nothing to change: name at least one option, such as --tag")
 
 
 class YankPackage(_ChangePackage):
@@ -108,6 +128,7 @@ class YankPackage(_ChangePackage):
         parser.add_argument(
             "--reason",
             required=True,
+            type=parsing.reason,
             metavar="<text>",
             help="The reason, in one line; loaders show it when the version is still used.",
         )

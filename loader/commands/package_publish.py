@@ -76,6 +76,7 @@ class PublishPackages(base.Lister):
             action="append",
             default=[],
             dest="categories",
+            type=parsing.not_blank,
             metavar="<category>",
             help="Put the packages into a category (repeat for several).",
         )

@@ -90,6 +90,22 @@ def path(text: str) -> pathlib.Path:
     return pathlib.Path(place(text))
 
 
+def not_blank(text: str) -> str:
+    """Read a value that is more than spaces, for example of a tag."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty; give a value, or leave out the option")
+    return text
+
+
+def reason(text: str) -> str:
+    """Read the reason for which a version is yanked; an empty reason would end a yank."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(
+            'is empty; say why the version must not be chosen, such as "loses data; use 1.3.0"'
+        )
+    return text
+
+
 def seconds(text: str) -> float:
     """Read a number of seconds; refuse ``nan`` and ``inf``, for which a wait would not end."""
     with contextlib.suppress(ValueError):

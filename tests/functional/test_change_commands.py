@@ -4,6 +4,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -46,6 +48,42 @@ def test_a_yank_is_made_and_ended(openstack: OpenStack, glare: Client, name: str
     assert openstack.json("package", "versions", name)[0]["Yanked"] == "loses data"
     openstack.ok("package", "unyank", f"{name}@1.0.0")
     assert openstack.json("package", "versions", name)[0]["Yanked"] == ""
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_an_empty_reason_does_not_end_a_yank(
+    openstack: OpenStack, glare: Client, name: str, reason: str
+) -> None:
+    _publish(glare, name)
+    openstack.ok("package", "yank", name, "--reason", "loses data")
+    refused = openstack.fails("package", "yank", name, "--reason", reason, code=2)
+    assert (
+        "argument --reason: is empty; say why the version must not be chosen, such as "
+        '"loses data; use 1.3.0"\n'
+    ) in refused.err
+    assert openstack.json("package", "versions", name)[0]["Yanked"] == "loses data"
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("package", "set"), "--tag"),
+        (("package", "set"), "--category"),
+        (("package", "set"), "--display-name"),
+        (("package", "publish"), "--category"),
+    ],
+)
+def test_empty_values_are_refused(
+    openstack: OpenStack, command: tuple[str, ...], option: str
+) -> None:
+    refused = openstack.fails(*command, "org.example.wiki", option, " ", code=2)
+    assert f"argument {option}: is empty; give a value" in refused.err
+
+
+@pytest.mark.parametrize("command", ["set", "unset"])
+def test_a_change_without_an_option_is_refused(openstack: OpenStack, command: str) -> None:
+    refused = openstack.fails("package", command, "org.example.wiki", code=2)
+    assert refused.err == "nothing to change: name at least one option, such as --tag\n"
 
 
 def test_the_warning_about_dependents_of_a_yanked_package_is_shown(
