@@ -131,6 +131,13 @@ class ServiceClient:
             self._project_id = self._client.authenticated_project()
         return self._project_id
 
+    def url(self) -> str | None:
+        """Return the URL of the service; None if Keystone's catalogue does not have it.
+
+        :raises CatalogError: if the user cannot authenticate.
+        """
+        return self._client.endpoint()
+
 
 class ServiceCatalog(ServiceClient, base.Catalog):
     """A catalogue of one OpenStack service; it has the packages that a project can use.

@@ -8,8 +8,10 @@ import tempfile
 
 from openstack.config.cloud_region import CloudRegion
 
+from glare_murano.package.errors import shown
 from loader.catalogs import package_service
 from loader.catalogs.package_service import PackageService
+from loader.catalogs.repository import Repository
 from loader.commands import base, package_publish, parsing, progress_bars
 from loader.publishing import copying
 from loader.publishing.publication import State
@@ -65,6 +67,7 @@ class CopyPackages(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         cloud, service = self._target(parsed_args)
         target = service.repository(cloud)
+        self._check_other(target)
         visibility = parsed_args.visibility
         packages = copying.choose(
             self.repository, self.catalog, parsed_args.packages, closure=parsed_args.closure
@@ -105,3 +108,19 @@ class CopyPackages(base.Lister):
                 "choose another cloud with --to-cloud, or the other service with --to-catalog"
             )
         return self.cloud, service
+
+    def _check_other(self, target: Repository) -> None:
+        """Check that packages are not copied to the place from which they come.
+
+        A service may have several names in ``clouds.yaml``. A copy to another project of the same
+        service is possible.
+
+        :raises UnknownService: if the target has the URL and the project of the source.
+        """
+        url = target.url()
+        is_same = url == self.repository.url() and target.project() == self.repository.project()
+        if url and is_same:
+            raise package_service.UnknownService(
+                f"the target is the service from which the packages come, {shown(url)}; choose "
+                f"another cloud or service"
+            )

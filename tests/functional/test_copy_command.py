@@ -145,6 +145,17 @@ def test_an_unknown_cloud_is_a_misuse(openstack: OpenStack, name: str) -> None:
     assert "nowhere" in result.err
 
 
+def test_a_copy_to_the_same_service_is_a_misuse(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    openstack.add_cloud("again", glare.url, glare.token)
+    result = openstack.fails("package", "copy", name, "--to-cloud", "again", code=2)
+    assert result.err == (
+        f"the target is the service from which the packages come, {glare.url}; choose another "
+        f"cloud or service\n"
+    )
+
+
 def test_a_damaged_download_is_refused(
     glare: Client, other: Client, name: str, tmp_path: pathlib.Path
 ) -> None:
