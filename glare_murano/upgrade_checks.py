@@ -11,14 +11,18 @@ import dataclasses
 import functools
 import importlib.metadata
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from packaging.requirements import Requirement
 
 from glare_murano.package.sandbox import system_calls, walls
 
 _DISTRIBUTION = "glare-murano"
+# oslo.upgradecheck has the same exit code for an exception in a check.
+_FAILED = 255
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +55,31 @@ class UpgradeCheck(upgradecheck.UpgradeCommands):
         self._upgrade_checks = tuple(
             (name, (_run, {"check": check})) for name, check in checks.items()
         )
+
+
+def run(
+    program: str,
+    conf: cfg.ConfigOpts,
+    project: str,
+    command: UpgradeCheck,
+    arguments: Sequence[str],
+    files: Sequence[str],
+) -> int:
+    """Run ``upgrade check`` for a service.
+
+    :param program: the name of the program, for messages.
+    :param conf: the options of the service.
+    :param project: the name by which oslo.config finds the service's configuration.
+    :param arguments: the arguments of the program.
+    :param files: the configuration that is read by default.
+    :returns: the exit code of oslo.upgradecheck, which is 255 if the command itself fails. It is
+        also 255 if the configuration cannot be read.
+    """
+    try:
+        return upgradecheck.main(conf, project, command, [*arguments], [*files])
+    except cfg.Error as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return _FAILED
 
 
 def find_unmet_requirements(extra: str) -> Iterator[Finding]:

@@ -15,12 +15,12 @@ def main() -> int:
     """Run ``upgrade check``.
 
     :returns: the exit code: 0 if no check has a finding, 1 after a warning or if Glance is not
-        installed, 2 if Glance would not start.
+        installed, 2 if Glance would not start, 255 if the command itself fails.
     """
     try:
         from oslo_config import cfg
-        from oslo_upgradecheck import upgradecheck
 
+        from glare_murano import upgrade_checks
         from glare_murano.glance import start_checks
         from glare_murano.upgrade_checks import UpgradeCheck
     except ModuleNotFoundError as error:
@@ -31,7 +31,7 @@ def main() -> int:
     # The files that Glance reads, in the same order.
     paths = [directory / name for name in ("glance-image-import.conf", "glance-api.conf")]
     files = [str(path) for path in paths if path.exists()]
-    return upgradecheck.main(cfg.CONF, "glance", command, sys.argv[1:], files)
+    return upgrade_checks.run(_COMMAND, cfg.CONF, "glance", command, sys.argv[1:], files)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 import importlib.metadata
 import json
+import pathlib
 import platform
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ import pytest
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from glare_murano import upgrade_checks
 from glare_murano.package.sandbox import walls
 from glare_murano.upgrade_checks import (
     Finding,
@@ -53,6 +55,23 @@ def test_a_warning_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str
 
     assert upgradecheck.main(cfg.ConfigOpts(), "p", command, ["upgrade", "check"], []) == 1
     assert "Details: slow" in capsys.readouterr().out
+
+
+def test_a_configuration_that_cannot_be_read_is_one_clear_line(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged.conf"
+    damaged.write_text("[DEFAULT]\nno value\n")
+    command = UpgradeCheck("Title", {"One": _nothing})
+
+    for file in (tmp_path / "missing.conf", damaged):
+        arguments = ["--config-file", str(file), "upgrade", "check"]
+        assert (
+            upgrade_checks.run("the-program", cfg.ConfigOpts(), "p", command, arguments, []) == 255
+        )
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("the-program: Failed to ")
+        assert str(file) in line
 
 
 def test_installed_libraries_of_the_engine_are_as_required() -> None:
