@@ -8,6 +8,9 @@ from warnings import filterwarnings
 
 from glare_murano import extras
 
+# The exit code after Ctrl-C, as in a shell: 128 and the number of SIGINT.
+_STOPPED = 130
+
 # Glare imports eventlet, which warns at each start that it is deprecated.
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
@@ -37,6 +40,14 @@ def status() -> int:
 
 
 def _run(name: str) -> int:
+    try:
+        return _main(name)
+    except KeyboardInterrupt:
+        # The imports take seconds, and no program handles Ctrl-C yet.
+        return _STOPPED
+
+
+def _main(name: str) -> int:
     try:
         module = importlib.import_module(f"glare_murano.glare.{name}")
     except ModuleNotFoundError as error:

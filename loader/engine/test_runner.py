@@ -41,6 +41,8 @@ _DESCRIPTION = (
     "io.murano.test.TestFixture. Its requirements, and Murano's core library, come from the "
     "given directories, and from Glare or Glance if a cloud or a configuration is given."
 )
+# The exit code after Ctrl-C, as in a shell: 128 and the number of SIGINT.
+_STOPPED = 130
 _NO_QUEUE = "fake://"
 _LINE_END = "\n"
 _EPILOG = "The exit code is 0 if all tests pass, 1 if one fails, and 2 if they cannot be run."
@@ -50,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests, and print the failures with their places.
 
     :param arguments: the arguments of the command; None means those of the process.
-    :returns: the exit code: 0 if all tests pass, 1 if one fails, 2 if they cannot be run.
+    :returns: the exit code: 0 if all tests pass, 1 if one fails, 2 if they cannot be run, and 130
+        after Ctrl-C.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -67,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{_COMMAND}: {error}; {extras.remedy('engine')}", file=sys.stderr)
     except GlareMuranoError as error:
         print(f"{_COMMAND}: {escaped(str(error), _LINE_END)}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return _STOPPED
     return 2
 
 

@@ -17,7 +17,7 @@ import importlib, sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == {module!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+            raise {error}
 
 sys.meta_path.insert(0, Blocked())
 sys.exit(importlib.import_module({entry_module!r}).{function}())
@@ -36,20 +36,43 @@ sys.exit(importlib.import_module({entry_module!r}).{function}())
     ],
 )
 def test_a_script_names_the_extra_to_install(script: str, module: str, remedy: str) -> None:
+    ended = _run(script, module, 'ModuleNotFoundError(f"No module named {name!r}", name=name)')
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{script}: No module named '{module}")
+    assert ended.stderr.endswith(f"; in a clone of glare-murano, run {remedy}\n")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "module"),
+    [
+        ("glare-murano-manage", "glare"),
+        ("glare-murano-server", "glare"),
+        ("glare-murano-status", "glare"),
+        ("murano-glare-test-runner", "eventlet"),
+    ],
+)
+def test_ctrl_c_during_the_imports_leaves_no_traceback(script: str, module: str) -> None:
+    ended = _run(script, module, "KeyboardInterrupt", "org.example.wiki", "--path", ".")
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def _run(script: str, module: str, error: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in which the import of a module raises an error.
+
+    :param error: the expression of the error, in which ``name`` is the name of the module.
+    """
     setup = configparser.ConfigParser()
     setup.read(SETUP)
     scripts = dict(
         line.split(" = ") for line in setup["entry_points"]["console_scripts"].split("\n") if line
     )
     entry_module, function = scripts[script].split(":")
-    code = RUN.format(module=module, entry_module=entry_module, function=function)
-
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith(f"{script}: No module named '{module}")
-    assert ended.stderr.endswith(f"; in a clone of glare-murano, run {remedy}\n")
-    assert len(ended.stderr.splitlines()) == 1
+    code = RUN.format(module=module, error=error, entry_module=entry_module, function=function)
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_page_of_programs_lists_every_script() -> None:
