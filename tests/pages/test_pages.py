@@ -19,7 +19,8 @@ from tests.pages.reader import Reader
 FIRST_STEPS = clone.SOURCE / "start" / "first-steps.rst"
 
 # By what a reader needs.
-_ALONE = ("start/first-steps", "tutorials/release")
+_ALONE = ("start/first-steps",)
+_PUBLISHED_AT_THE_END = "tutorials/release"
 _AFTER_FIRST_STEPS = ("tutorials/two-majors", "tutorials/conflict", "tutorials/closed-site")
 _IN_A_CLOUD = ("tutorials/first-package", "tutorials/moving")
 _GUIDES_ALONE = ("guides/authors/testing", "guides/authors/preview", "guides/authors/server")
@@ -27,6 +28,7 @@ _GUIDES_AFTER_FIRST_STEPS = ("guides/authors/authoring", "guides/authors/lockfil
 
 FOLLOWED = (
     *_ALONE,
+    _PUBLISHED_AT_THE_END,
     *_AFTER_FIRST_STEPS,
     *_IN_A_CLOUD,
     *_GUIDES_ALONE,
@@ -57,6 +59,15 @@ def test_a_page_holds(tmp_path: pathlib.Path, name: str) -> None:
     path = clone.SOURCE / f"{name}.rst"
     with clone.reading(tmp_path, {}) as reader:
         reader.follow(path, page.blocks(path))
+
+
+@pytest.mark.timeout(400)
+def test_only_the_end_of_a_page_needs_the_first_steps(tmp_path: pathlib.Path) -> None:
+    path = clone.SOURCE / f"{_PUBLISHED_AT_THE_END}.rst"
+    with clone.reading(tmp_path, {}) as reader:
+        reader.follow(path, page.blocks(path, end="5. Publish"))
+        _follow_first_steps(reader)
+        reader.follow(path, page.blocks(path, first="5. Publish"))
 
 
 @pytest.mark.timeout(400)
