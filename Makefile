@@ -86,7 +86,7 @@ dashboard: $(DASHBOARD_READY)
 heat: $(HEAT_READY)
 
 $(READY): VERSION constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
-	@echo "Building $(VENV), once; it takes a minute or two."
+	@echo "Building $(VENV), once; it takes a few minutes."
 	@.ci/environment $(PYTHON) $(VENV) -c constraints.txt -r test-requirements.txt \
 	    -e '.[glare,engine,cli]'
 	@touch $@
