@@ -192,6 +192,14 @@ class NameOfPlugin(LoaderError):
         )
 
 
+class NotADirectory(LoaderError, ValueError):
+    """A path should name a directory, but is a file."""
+
+
+class NotAFile(LoaderError, ValueError):
+    """A path should name a file, but is a directory."""
+
+
 class InvalidCloud(LoaderError, ValueError):
     """A cloud is missing in ``clouds.yaml``, or has wrong values there."""
 

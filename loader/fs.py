@@ -16,8 +16,22 @@ import uuid
 from collections.abc import Iterator
 from typing import IO
 
+from loader import errors
+
 # These errors are caused by the process or a file server, not by the file.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
+
+
+def make_directory(path: pathlib.Path) -> None:
+    """Make a directory and its parents, unless it exists.
+
+    :raises NotADirectory: if the path is a file.
+    :raises OSError: if the directory cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise errors.NotADirectory(f"{path} is a file; name a directory") from error
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:

@@ -151,6 +151,8 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
         conf = _CONF.format(state=state, etc=ETC, type_name=fields.TYPE_NAME)
         (state / "glare.conf").write_text(conf)
         (state / "glare-paste.ini").write_text(trusting_paste())
+    except FileExistsError as error:
+        raise ServerError(f"cannot use {state}, which is a file; name a directory") from error
     except OSError as error:
         raise ServerError(f"cannot use {state}: {error.strerror or error}") from error
     try:

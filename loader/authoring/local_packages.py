@@ -11,6 +11,7 @@ import functools
 import os
 import pathlib
 import uuid
+import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -107,6 +108,10 @@ class InvalidPackages(errors.LoaderError, ValueError):
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+class PartOfPackage(errors.LoaderError, ValueError):
+    """A path names a file in the directory of a package, instead of the directory."""
 
 
 class WrongDirectory(errors.LoaderError, ValueError):
@@ -267,9 +272,11 @@ def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) ->
     :param folder: the directory for the new ZIP file.
     :param version: the version of the new ZIP file; None keeps the version in the manifest.
     :raises InvalidPackage: if the package breaks rules; the error has all problems.
+    :raises PartOfPackage: if the place is a file in the directory of a package.
     :raises WrongDirectory: if the directory's name is a version, but not the package's version.
     :raises OSError: if a file cannot be read or written.
     """
+    _check_whole(place)
     with Archive.open(place) as archive:
         contents = read_contents(archive, describe_for_author, FormCheck.WARN)
         packed = folder / f"{uuid.uuid4().hex}.zip"
@@ -284,6 +291,20 @@ def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) ->
             archive.verify()
             packed = place
     return LocalPackage.of(str(place), packed, contents)
+
+
+def _check_whole(place: pathlib.Path) -> None:
+    """Check that a path is not a file in the directory of a package, such as the manifest.
+
+    :raises PartOfPackage: if it is one.
+    """
+    if not place.is_file() or zipfile.is_zipfile(place):
+        return
+    for directory in (place.parent, place.parent.parent):
+        if (directory / MANIFEST_FILE).is_file():
+            raise PartOfPackage(
+                f"is a file of a package; name the directory of the package, {directory}"
+            )
 
 
 @contextlib.contextmanager

@@ -177,12 +177,13 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
     :returns: the paths of the files, relative to the directory.
     :raises InvalidName: if the name is not valid, or no valid class name can be made from it.
     :raises DirectoryUsed: if the directory has files.
+    :raises NotADirectory: if it is a file.
     :raises OSError: if a file cannot be written.
     """
     # The directory may be ".", so its absolute path is needed for the name.
     is_dev = os.path.basename(os.path.abspath(folder)) == DEV  # noqa: PTH100, PTH119
     files = new_package(name, package_type, is_versioned=not is_dev)
-    folder.mkdir(parents=True, exist_ok=True)
+    fs.make_directory(folder)
     if any(folder.iterdir()):
         raise DirectoryUsed(f"{folder} is not empty; name a new directory with --directory")
     try:

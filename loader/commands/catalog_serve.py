@@ -4,7 +4,7 @@
 
 import argparse
 
-from loader.commands import base
+from loader.commands import base, parsing
 from loader.site import preview, rendering
 
 
@@ -28,7 +28,7 @@ class ServeCatalog(base.Command):
         )
         parser.add_argument(
             "--port",
-            type=int,
+            type=parsing.port,
             default=8000,
             metavar="<port>",
             help="The port on this host; 0 takes any free port. The default is 8000.",

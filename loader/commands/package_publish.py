@@ -51,7 +51,7 @@ class PublishPackages(base.Lister):
         parser.add_argument(
             "paths",
             nargs="+",
-            type=parsing.place,
+            type=parsing.publishable,
             metavar="<path>",
             help="A package, a directory, or a bundle.",
         )

@@ -5,14 +5,19 @@
 import argparse
 import contextlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
+from glare_murano.package.errors import shown
 from glare_murano.package.manifest import check_fqn, check_required_name
 from glare_murano.package_order import Order
 from loader import time_limits
+from loader.publishing import bundles
 from loader.references import PackageReference, split_range
+
+_URL = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
@@ -83,6 +88,22 @@ def place(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; the current directory is .")
     return text
+
+
+def publishable(text: str) -> str:
+    """Read a path, or the URL of a bundle; refuse other URLs, and an empty string."""
+    if _URL.match(place(text)) and not bundles.is_url(text):
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)}: only http and https URLs of bundles can be downloaded"
+        )
+    return text
+
+
+def port(text: str) -> int:
+    """Read the number of a port."""
+    if text not in map(str, range(2**16)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {2**16 - 1}")
+    return int(text)
 
 
 def path(text: str) -> pathlib.Path:

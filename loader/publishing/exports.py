@@ -55,11 +55,14 @@ def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report)
     no file with this name.
 
     :param report: a function that is called with the progress of the download.
+    :raises NotAFile: if the path is a directory.
     :raises FileExistsError: if a file with another content has this name.
     :raises DigestMismatch: if the archive has another digest.
     :raises CatalogError: if the download fails.
     :raises OSError: if the file cannot be written.
     """
+    if path.is_dir():
+        raise errors.NotAFile(f"{path} is a directory; name a file")
     if not _has_digest(path, release.digest):
         with fs.created(path) as file:
             file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
@@ -104,7 +107,7 @@ def save_bundle(
     :raises LoaderError: as in ``save``.
     :raises OSError: if a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    fs.make_directory(folder)
     for release in releases:
         path = folder / file_name(release)
         if not _has_digest(path, release.digest):

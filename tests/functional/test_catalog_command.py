@@ -69,3 +69,9 @@ def test_packages_on_this_host_need_no_cloud(openstack: OpenStack, tmp_path: pat
     refused = openstack.fails(*arguments)
     assert "name an empty directory" in refused.err
     openstack.fails("catalog", "render", str(tmp_path / "new"), "x", "--path", str(place), code=3)
+
+
+@pytest.mark.parametrize("port", ["abc", "99999"])
+def test_a_port_that_is_not_a_number_is_refused(openstack: OpenStack, port: str) -> None:
+    refused = openstack.fails("catalog", "serve", "--port", port, code=2)
+    assert f"argument --port: '{port}' is not a number from 0 to 65535\n" in refused.err

@@ -313,3 +313,24 @@ def test_a_bundle_does_not_read_outside_its_directory(
     for url in ("../package.zip", "/etc/passwd", "file:///etc/passwd", "%2e%2e/package.zip"):
         result = openstack.fails("package", "publish", _bundle(tmp_path, name, url))
         assert "is not below the directory of the bundle" in result.err
+
+
+def test_a_url_of_another_kind_is_refused(openstack: OpenStack) -> None:
+    refused = openstack.fails("package", "publish", "ftp://x/y", code=2)
+    assert "ftp://x/y: only http and https URLs of bundles can be downloaded\n" in refused.err
+
+
+@pytest.mark.parametrize("part", ["manifest.yaml", "Classes/Thing.yaml"])
+def test_a_file_of_a_package_is_refused_with_the_name_of_its_directory(
+    openstack: OpenStack, tmp_path: pathlib.Path, part: str
+) -> None:
+    folder = tmp_path / "package"
+    (folder / "Classes").mkdir(parents=True)
+    (folder / "manifest.yaml").write_text("Format: 1.0\n")
+    (folder / part).touch()
+
+    refused = openstack.fails("package", "publish", folder / part)
+
+    assert refused.err == (
+        f"{folder / part}: is a file of a package; name the directory of the package, {folder}\n"
+    )

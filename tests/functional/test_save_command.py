@@ -44,6 +44,19 @@ def test_no_file_is_replaced(
     assert target.read_text() == "precious"
 
 
+def test_a_path_of_the_wrong_kind_is_named(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name))
+    file = tmp_path / "file"
+    file.touch()
+
+    refused = openstack.fails("package", "save", name, "--closure", "--file", file)
+    assert refused.err == f"{file} is a file; name a directory\n"
+    refused = openstack.fails("package", "save", name, "--file", tmp_path)
+    assert refused.err == f"{tmp_path} is a directory; name a file\n"
+
+
 def test_the_same_file_is_kept_without_a_download(
     openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
 ) -> None:

@@ -152,6 +152,16 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: pathlib.Pat
     assert str(tmp_path / "file" / "state") in lines[0]
 
 
+def test_a_file_in_place_of_a_folder_is_one_clear_line(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+
+    with (
+        pytest.raises(server.ServerError, match=r"which is a file; name a directory$"),
+        server.prepared(tmp_path / "file"),
+    ):
+        pass
+
+
 def test_a_folder_that_another_server_uses_is_one_clear_line(tmp_path: pathlib.Path) -> None:
     with _running(tmp_path):
         lines = _refusal("--state-dir", str(tmp_path), "--port", "0")

@@ -10,6 +10,7 @@ import pytest
 from glare_murano.package import InvalidName
 from loader.authoring import package_template
 from loader.authoring.checking import check
+from loader.errors import NotADirectory
 
 
 @pytest.mark.parametrize("package_type", ["Application", "Library"])
@@ -34,3 +35,9 @@ def test_a_directory_with_files_is_left_alone(tmp_path: pathlib.Path) -> None:
     with pytest.raises(package_template.DirectoryUsed, match="is not empty"):
         package_template.create(tmp_path, "org.example.wiki", "Library")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_in_place_of_a_directory_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectory, match=r"file is a file; name a directory$"):
+        package_template.create(tmp_path / "file", "org.example.wiki", "Library")
