@@ -115,19 +115,24 @@ class Command(command.Command):
                 # Escape what the stream cannot encode: the locale or a path may not be UTF-8.
                 stream.reconfigure(errors="backslashreplace")
         try:
-            with _stopped_by_ctrl_c():
+            with stopped_by_ctrl_c():
                 return super().run(parsed_args)
         except tuple(_EXIT_CODES) as error:
             LOG.debug("%s", error, exc_info=True)
-            self.note(str(error))
+            self._print_error(str(error), error)
             return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
         except OSError as error:
             if error.filename is None:
                 # The error does not come from a file, but for example from a closed pipe.
                 raise
             LOG.debug("%s", error, exc_info=True)
-            self.note(f"{os.fsdecode(error.filename)}: {error.strerror}")
+            self._print_error(f"{os.fsdecode(error.filename)}: {error.strerror}", error)
             return REFUSED
+
+    def _print_error(self, message: str, error: Exception) -> None:
+        """Print the message of an error, and what was added to the error with ``add_note``."""
+        for text in (message, *getattr(error, "__notes__", ())):
+            self.note(text)
 
     def note(self, text: str) -> None:
         """Write lines to the standard error; characters that control a terminal are escaped."""
@@ -291,7 +296,7 @@ class ShowOne(Command, show.ShowOne):
 
 
 @contextlib.contextmanager
-def _stopped_by_ctrl_c() -> Iterator[None]:
+def stopped_by_ctrl_c() -> Iterator[None]:
     """Raise KeyboardInterrupt if Ctrl-C has ended the ``with`` block.
 
     Without this, an error in a cleanup after Ctrl-C would replace KeyboardInterrupt.

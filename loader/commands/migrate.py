@@ -51,10 +51,10 @@ class MigratePackages(base.Lister):
             migration.check_requirements(entries, self.repository, self.catalog)
             if not parsed_args.dry_run:
                 with (
-                    drafts_stay(self.app.stderr),
+                    drafts_stay(self.app.stderr) as uploads,
                     progress_bars.shown("uploaded", self.app.stderr) as report,
                 ):
-                    migration.migrate(entries, self.repository, report)
+                    migration.migrate(entries, self.repository, uploads.watched(report))
         self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)
         entries.sort(key=lambda e: (e.package.fqn, e.package.owner))
         for entry in entries:

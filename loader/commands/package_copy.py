@@ -86,10 +86,10 @@ class CopyPackages(base.Lister):
                 )
             if not parsed_args.dry_run:
                 with (
-                    package_publish.drafts_stay(self.app.stderr),
+                    package_publish.drafts_stay(self.app.stderr) as uploads,
                     progress_bars.shown("uploaded", self.app.stderr) as report,
                 ):
-                    copying.copy(target, copies, visibility, report)
+                    copying.copy(target, copies, visibility, uploads.watched(report))
         results = _WOULD if parsed_args.dry_run else _DONE
         rows = [(c.source.fqn, str(c.source.version), results[c.state]) for c in copies]
         return ("Name", "Version", "Result"), rows

@@ -12,6 +12,7 @@ from typing import TextIO
 from loader.authoring import local_packages
 from loader.catalogs.stored_package import Visibility
 from loader.commands import base, parsing, progress_bars
+from loader.progress import Progress, Report
 from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.publishing.target import Target
@@ -30,6 +31,8 @@ DONE = {
     State.PRIVATE: "public now",
     State.PUBLISHED: "skipped, was published before",
 }
+
+_DRAFTS_STAY = "Uploaded packages stay as drafts, and the same command goes on with them."
 
 
 class PublishPackages(base.Lister):
@@ -137,24 +140,56 @@ class PublishPackages(base.Lister):
     def _publish(
         self, steps: Sequence[Step], categories: Sequence[str], visibility: Visibility
     ) -> None:
-        with drafts_stay(self.app.stderr):
+        with drafts_stay(self.app.stderr) as uploads:
             with progress_bars.shown("uploaded", self.app.stderr) as report:
                 uploaded = publication.upload(
                     self.repository,
                     steps,
                     lambda _: {"categories": list(categories)} if categories else {},
-                    report,
+                    uploads.watched(report),
                 )
             publication.publish(self.repository, uploaded, visibility)
 
 
+class Uploads:
+    """The uploads of a command.
+
+    :ivar is_any_complete: whether the service has accepted a package.
+    """
+
+    def __init__(self) -> None:
+        self.is_any_complete = False
+
+    def watched(self, report: Report) -> Report:
+        """Return a function that passes on the progress of uploads, and notices complete ones."""
+
+        def pass_on(progress: Progress) -> None:
+            if progress.done == progress.total:
+                self.is_any_complete = True
+            report(progress)
+
+        return pass_on
+
+
 @contextlib.contextmanager
-def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """If the ``with`` block fails, print that uploads stay as drafts for the next attempt."""
+def drafts_stay(stream: TextIO) -> Iterator[Uploads]:
+    """If the ``with`` block fails after an upload, say that uploads stay for the next attempt.
+
+    ``Command.run`` prints this after the message of the error. It is always printed after Ctrl-C,
+    since the service may have accepted a package without an answer yet.
+
+    :param stream: where it is printed after Ctrl-C, which has no message.
+    """
+    uploads = Uploads()
     try:
-        yield
-    except BaseException:
-        stream.write("Uploaded packages stay as drafts, and the same command goes on with them.\n")
+        with base.stopped_by_ctrl_c():
+            yield uploads
+    except KeyboardInterrupt:
+        stream.write(f"{_DRAFTS_STAY}\n")
+        raise
+    except Exception as error:
+        if uploads.is_any_complete:
+            error.add_note(_DRAFTS_STAY)
         raise
 
 

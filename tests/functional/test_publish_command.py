@@ -236,9 +236,24 @@ def test_a_refused_publication_keeps_drafts_and_the_next_run_goes_on(
     # Only administrators may publish for every project.
     refused = openstack.fails("package", "publish", "--public", folder)
     assert f"{name} 1.0.0: the policy artifact:publish forbids it" in refused.err
-    assert "Uploaded packages stay as drafts" in refused.err
+    # Behind the error.
+    assert refused.err.endswith(
+        "\nUploaded packages stay as drafts, and the same command goes on with them.\n"
+    )
     assert glare.names(name=name, status="drafted") == [(name, "1.0.0")]
     assert _results(openstack, folder) == {(name, "1.0.0"): "published, was uploaded before"}
+
+
+def test_a_refusal_before_any_upload_mentions_no_drafts(
+    openstack: OpenStack,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    policy: Callable[[str, str], None],
+) -> None:
+    policy("artifact:create", "!")
+    refused = openstack.fails("package", "publish", source(name, "1.0.0"))
+    assert "artifact:create" in refused.err
+    assert "Uploaded packages" not in refused.err
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
