@@ -30,6 +30,8 @@ class RenderCatalog(base.Command):
         parser.add_argument(
             "names",
             nargs="*",
+            # Without it, argparse says that a name is required, if the directory is missing.
+            default=[],
             metavar="<name>",
             help="Names of packages, in which * stands for any characters; by default all.",
         )

@@ -62,6 +62,8 @@ class UpdatePins(_EnvironmentCommand):
         parser.add_argument(
             "packages",
             nargs="*",
+            # Without it, argparse says that a package is required, if the environment is missing.
+            default=[],
             type=parsing.package_and_version,
             metavar="<package>",
             help="NAME for the newest version in range, or NAME@VERSION for this version; several "

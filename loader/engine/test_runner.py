@@ -117,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "tests",
         nargs="*",
+        # Without it, argparse says that a test is required, if the package is missing.
+        default=[],
         metavar="TEST",
         help="a method, a class, or CLASS.METHOD; by default all tests",
     )

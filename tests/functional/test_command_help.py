@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cliff.command import Command
 
+from tests.functional.openstack_command import OpenStack
 from tests.processes import ROOT
 
 # A whole line, such as "    $ openstack --os-cloud there murano package list".
@@ -113,3 +114,14 @@ def test_bash_completes_commands_and_options(tmp_path: pathlib.Path) -> None:
 
     assert {"publish", "show", "yank"} <= set(completed("openstack", "murano", "package", ""))
     assert "--closure" in completed("openstack", "murano", "package", "save", "--")
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [("catalog render", "<directory>"), ("environment pins update", "<environment>")],
+)
+def test_only_required_arguments_are_reported_as_missing(
+    openstack: OpenStack, command: str, missing: str
+) -> None:
+    refused = openstack.fails(*command.split(), code=2)
+    assert refused.err.endswith(f"the following arguments are required: {missing}\n")

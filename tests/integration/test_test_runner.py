@@ -321,3 +321,11 @@ def test_the_arguments_are_checked_first(
     assert ended.value.code == code
     printed = capsys.readouterr()
     assert text in " ".join((printed.out + printed.err).split())
+
+
+def test_only_the_package_is_reported_as_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        test_runner.main([])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("the following arguments are required: PACKAGE\n")
