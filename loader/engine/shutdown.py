@@ -127,7 +127,6 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def _end(self) -> None:
         tasks.running.is_stopping = True
         LOG.info("Stopping: new tasks go to other engines; running tasks may end first")
-        waiting.send_back()
         started = time.monotonic()
         served = eventlet.spawn(self._leave_queue)
 
@@ -147,9 +146,13 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         results.sender.report_unsent()
 
     def _leave_queue(self) -> None:
-        self.server.stop()
-        # Until the connection is closed, the broker sends tasks to this process.
-        self.server.listener.cleanup()
+        try:
+            self.server.stop()
+            # Until the connection is closed, the broker sends tasks to this process, and also those
+            # that go back: then some of them are lost.
+            self.server.listener.cleanup()
+        finally:
+            waiting.send_back()
         self.server.wait()
 
 

@@ -40,6 +40,8 @@ _WAITS = "waits"
 _PER_SECOND = 2
 # The shortest wait, in seconds.
 _SHORTEST = 1
+# The longest time that a stopping engine takes to leave the queue, in seconds.
+_SECONDS_TO_LEAVE = 3
 
 
 class TaskTooLarge(GlareMuranoError):
@@ -116,9 +118,17 @@ class WaitingTasks:
         self._threads.spawn_n(self._wait, project, task, seconds)
 
     def send_back(self) -> None:
-        """Send all tasks back to the queue now, and each further task at once: the engine stops."""
+        """Send all tasks back to the queue now, and each further task at once.
+
+        The engine calls this when it stops, as soon as it receives no more tasks.
+        """
         if not self._end.ready():
             self._end.send()
+
+    def wait_for_end(self) -> None:
+        """Wait until ``send_back`` is called, for some seconds at most."""
+        with eventlet.Timeout(_SECONDS_TO_LEAVE, False):
+            self._end.wait()
 
     def _wait(self, project: object, task: str, seconds: float) -> None:
         with eventlet.Timeout(seconds, False):

@@ -13,6 +13,7 @@ from murano.engine import execution_session
 
 from glare_murano.package import GlareMuranoError
 from loader.engine import results, task_usage, tasks, yaql_quota
+from loader.engine.cells import waiting_tasks
 
 LOG = logging.getLogger(__name__)
 
@@ -174,13 +175,14 @@ def return_new_tasks() -> None:
     """Send tasks back to the queue if the engine is stopping and has not begun them.
 
     oslo.messaging removes a task from the queue as soon as an engine receives it. If the engine
-    then stops, Murano 16 loses the task. Here, the engine sends the task again, so that another
-    engine receives it.
+    then stops, Murano 16 loses the task. Here, the engine sends the task again when it has left the
+    queue, so that another engine receives it.
     """
     handle_task = engine.TaskProcessingEndpoint.handle_task
 
     def handle_or_return(context: Any, task: Any) -> None:
         if tasks.running.is_stopping:
+            waiting_tasks.waiting.wait_for_end()
             LOG.info("Task %s is returned to the queue", task["id"])
             rpc.engine().handle_task(task)
         else:
